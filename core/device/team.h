@@ -11,11 +11,13 @@
 
 typedef struct sn__team sn__team;
 
+#define SN__TEAM_MOST_THREADS 1024
+
 /* `worker` is 0..threads-1, for per-thread scratch. */
 typedef void (*sn__task_fn)(void *arg, int64_t index, int worker);
 
 SN_BEGIN_DECLS
-/* `threads` counts the calling thread; 1 makes no helper. */
+/* `threads` counts the calling thread; 1 makes no helper. Helpers have all signals blocked. */
 SN_API SN_MUST_USE sn_status sn__team_create(int threads, sn__team **out_team);
 SN_API void sn__team_free(sn__team *team);
 SN_API int sn__team_threads(const sn__team *team); /* 1 for NULL */

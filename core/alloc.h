@@ -28,11 +28,11 @@ SN_END_DECLS
 /* Every block remembers its size, so these are plain to use; all return NULL when out of memory.
  * Exported for the command and the optional modules; not part of the public promise. */
 SN_BEGIN_DECLS
-SN_API void *sn__alloc(size_t size);                      /* uninitialised, 16-byte aligned */
-SN_API void *sn__calloc(size_t count, size_t size);       /* zeroed; checked product */
-SN_API void *sn__realloc(void *pointer, size_t size);     /* NULL pointer is an alloc */
+SN_API void *sn__alloc(size_t size);                  /* uninitialised, 16-byte aligned */
+SN_API void *sn__calloc(size_t count, size_t size);   /* zeroed; checked product */
+SN_API void *sn__realloc(void *pointer, size_t size); /* NULL pointer is an alloc */
 SN_API void *sn__alloc_aligned(size_t size, size_t alignment);
-SN_API void sn__free(void *pointer);                      /* NULL is fine; for all of the above */
+SN_API void sn__free(void *pointer); /* NULL is fine; for all of the above */
 SN_API char *sn__strdup(const char *text);
 SN_API char *sn__strndup(const char *text, size_t length);
 SN_API char *sn__format(const char *format, ...) SN_PRINTF(1, 2); /* NULL when out of memory */

@@ -4,7 +4,8 @@
  * Ownership: `*_create` gives the caller ownership, accessors borrow, `*_free(NULL)` is fine;
  * outputs come last and are called `out_x`; an output is written only on success unless said.
  * Names: `sn_` public, `SN_` macros and enum values, `sn__` internal.
- * Threads: a graph belongs to one thread at a time, a plan to anyone, a session to one at a time. */
+ * Threads: a graph belongs to one thread at a time, a plan to anyone, a session to one at a time.
+ */
 #ifndef SN_CORE_API_H
 #define SN_CORE_API_H
 
@@ -13,9 +14,9 @@
 #include <stdint.h>
 
 #if defined(__GNUC__)
-#define SN_API            __attribute__((visibility("default")))
-#define SN_MUST_USE       __attribute__((warn_unused_result))
-#define SN_PRINTF(f, a)   __attribute__((format(printf, f, a)))
+#define SN_API          __attribute__((visibility("default")))
+#define SN_MUST_USE     __attribute__((warn_unused_result))
+#define SN_PRINTF(f, a) __attribute__((format(printf, f, a)))
 #else
 #define SN_API
 #define SN_MUST_USE

@@ -22,7 +22,7 @@ typedef enum sn_dtype {
 #define SN_X(ENUM, name, bytes, is_float) SN_##ENUM,
   SN_DTYPES(SN_X)
 #undef SN_X
-  SN_DTYPE_COUNT
+      SN_DTYPE_COUNT
 } sn_dtype;
 
 SN_API const char *sn_dtype_name(sn_dtype dtype); /* "f32"; "none" for SN_DTYPE_NONE */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Status: how sennit says that something went wrong.
  *
- * `sn_status` is a pointer-sized, must-use value; SN_OK (NULL) means success. Anything else is owned
- * by whoever holds it: return it, annotate it with sn_status_context(), or end it with sn_status_free().
- * A message is one line: what is wrong, where, and what to do. Mistakes of a user and failing hardware
- * or files come back as a status; broken invariants of sennit itself assert. Running out of memory is
- * one static status, so reporting it needs no memory. */
+ * `sn_status` is a pointer-sized, must-use value; SN_OK (NULL) means success. Anything else is
+ * owned by whoever holds it: return it, annotate it with sn_status_context(), or end it with
+ * sn_status_free(). A message is one line: what is wrong, where, and what to do. Mistakes of a user
+ * and failing hardware or files come back as a status; broken invariants of sennit itself assert.
+ * Running out of memory is one static status, so reporting it needs no memory. */
 #ifndef SN_CORE_STATUS_H
 #define SN_CORE_STATUS_H
 
@@ -19,21 +19,21 @@ SN_BEGIN_DECLS
   X(CONFIG, 2, "configuration mistake") /* a model file, option or device list is wrong */         \
   X(OUT_OF_MEMORY, 1, "out of memory")                                                             \
   X(NOT_FOUND, 1, "not found")                                                                     \
-  X(DATA, 1, "unusable data")           /* the data itself is wrong: labels, NaN, offsets, shapes */\
-  X(CORRUPT, 1, "damaged file")         /* a checksum, magic or structure does not hold */         \
-  X(UNSUPPORTED, 1, "not supported")    /* right in itself, but not here: op, dtype, filter */     \
-  X(IO, 1, "input/output error")        /* the system refused: path and errno are in the message */\
+  X(DATA, 1, "unusable data")        /* the data itself is wrong: labels, NaN, offsets, shapes */  \
+  X(CORRUPT, 1, "damaged file")      /* a checksum, magic or structure does not hold */            \
+  X(UNSUPPORTED, 1, "not supported") /* right in itself, but not here: op, dtype, filter */        \
+  X(IO, 1, "input/output error")     /* the system refused: path and errno are in the message */   \
   X(DEVICE, 1, "device error")                                                                     \
-  X(NUMERIC, 1, "not finite")           /* NaN or inf where a finite number is needed */           \
+  X(NUMERIC, 1, "not finite") /* NaN or inf where a finite number is needed */                     \
   X(INTERRUPTED, 1, "interrupted")                                                                 \
-  X(INTERNAL, 1, "internal error")      /* a verifier or checker refused what sennit itself made */
+  X(INTERNAL, 1, "internal error") /* a verifier or checker refused what sennit itself made */
 
 typedef enum sn_code {
   SN_CODE_OK = 0,
 #define SN_X(name, exit_code, words) SN_CODE_##name,
   SN_STATUS_CODES(SN_X)
 #undef SN_X
-  SN_CODE_COUNT
+      SN_CODE_COUNT
 } sn_code;
 
 typedef struct sn_status_s *sn_status;
@@ -47,7 +47,8 @@ SN_API SN_MUST_USE sn_status sn_status_make(sn_code code, const char *format, ..
 /* The one static out-of-memory status. */
 SN_API SN_MUST_USE sn_status sn_status_out_of_memory(void);
 
-/* Puts "<context>: " before the message while unwinding; takes and gives ownership; passes SN_OK. */
+/* Puts "<context>: " before the message while unwinding; takes and gives ownership; passes SN_OK.
+ */
 SN_API SN_MUST_USE sn_status sn_status_context(sn_status status, const char *format, ...)
     SN_PRINTF(2, 3);
 

@@ -51,10 +51,17 @@ typedef struct sn_loss {
   uint32_t index; /* its number in the graph, from 0 */
 } sn_loss;
 
+/* A borrowed list of values for builders of any number: sn_concat(g, SN_VALUES(a, b), .axis = 1).
+ */
+typedef struct sn_values {
+  const sn_value *items;
+  size_t count;
+} sn_values;
+
 #ifndef __cplusplus
-/* A list of values for variadic builders: sn_concat(g, SN_VALUES(a, b), .axis = 1). */
 #define SN_VALUES(...)                                                                             \
-  (const sn_value[]){__VA_ARGS__}, (sizeof((sn_value[]){__VA_ARGS__}) / sizeof(sn_value))
+  ((sn_values){(const sn_value[]){__VA_ARGS__},                                                    \
+               sizeof((const sn_value[]){__VA_ARGS__}) / sizeof(sn_value)})
 #endif
 
 SN_API SN_MUST_USE sn_status sn_graph_create(sn_graph **out_graph);

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* op(B) packed once for many products. */
+#include <assert.h>
+#include "ops/gemm/gemm_impl.h"
+
+typedef struct pack_job {
+  const sn__gemm_kernels *kernels;
+  int64_t n, k, ldb;
+  const float *b;
+  float *out;
+  bool trans;
+} pack_job;
+
+static void pack_task(void *arg, int64_t panel, int worker) {
+  (void)worker;
+  const pack_job *job = arg;
+  const int64_t width = 2 * job->kernels->lanes, j = panel * width;
+  const int64_t cols = job->n - j < width ? job->n - j : width;
+  const float *b = job->trans ? job->b + j * job->ldb : job->b + j;
+  job->kernels->pack_panel(b, job->ldb, job->trans, cols, job->k, job->out + j * job->k);
+}
+
+void sn__gemm_pack_panels(const sn__gemm_kernels *kernels, int64_t n, int64_t k, const float *b,
+                          int64_t ldb, bool trans, float *out, sn__team *team) {
+  pack_job job = {kernels, n, k, ldb, b, out, trans};
+  const int64_t width = 2 * kernels->lanes;
+  /* Packing moves about ten elements in the time of a multiply-add of a kernel's block. */
+  sn__team_run(n * k < SN__GEMM_TEAM_WORK / 8 ? NULL : team, (n + width - 1) / width, pack_task,
+               &job);
+}
+
+static size_t align_up(size_t x) {
+  return (x + 63) & ~(size_t)63;
+}
+
+size_t sn__gemm_packed_size(sn_dtype dtype, int64_t n, int64_t k) {
+  /* The widest panel of any instruction set, so that the size does not depend on the machine. */
+  const size_t columns = ((size_t)n + 31) / 32 * 32;
+  return 63 + align_up(sizeof(sn__gemm_packed)) + columns * (size_t)k * sn_dtype_size(dtype);
+}
+
+const sn__gemm_packed *sn__gemm_pack_b(sn_dtype dtype, int64_t n, int64_t k, const void *b,
+                                       int64_t ldb, bool trans_b, void *memory, sn__team *team) {
+  assert(dtype == SN_F32 || dtype == SN_F64);
+  char *start = (char *)memory + (align_up((size_t)(uintptr_t)memory) - (uintptr_t)memory);
+  sn__gemm_packed *packed = (sn__gemm_packed *)(void *)start;
+  void *data = start + align_up(sizeof *packed);
+  const sn__gemm_kernels *kernels = sn__gemm_kernels_now();
+  *packed = (sn__gemm_packed){.dtype = dtype, .isa = kernels->isa, .n = n, .k = k, .data = data};
+  if (n == 0 || k == 0) return packed;
+  if (ldb == 0) ldb = trans_b ? k : n;
+  if (dtype == SN_F32) {
+    sn__gemm_pack_panels(kernels, n, k, b, ldb, trans_b, data, team);
+    return packed;
+  }
+  const double *from = b;
+  double *to = data;
+  for (int64_t p = 0; p < k; p++)
+    for (int64_t j = 0; j < n; j++)
+      to[p * n + j] = trans_b ? from[j * ldb + p] : from[p * ldb + j];
+  return packed;
+}

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Cuts C into tiles that the team shares out, and each tile into blocks for the kernels. Nothing
+ * here can change a result: every cut is of C, and all kernels sum in one order. So each choice
+ * below (tile sizes, what to pack) is for speed alone and may look at m and at the number of
+ * threads. */
+#include <assert.h>
+#include "ops/gemm/gemm_impl.h"
+
+/* The largest tile: its packed parts of A and B stay well inside a level-2 cache. */
+#define TILE_ROWS 384
+#define TILE_COLS 256
+/* Rows of packed A start this far apart, so that they do not fall on the same cache lines. */
+#define A_GAP     16
+/* m * n * k of the smallest work worth handing to another thread. */
+#define TASK_WORK 120000
+
+typedef struct tile_job {
+  const sn__gemm_args *args;
+  const sn__gemm_kernels *kernels;
+  const float *panels; /* packed op(B), or NULL */
+  float *scratch;      /* SN__GEMM_SCRATCH_THREAD bytes for each worker */
+  int64_t tile_rows, tile_cols, row_tiles, col_tiles;
+  int64_t tiles, tiles_per_task;
+  bool pack_a, pack_b; /* tile by tile */
+} tile_job;
+
+/* One tile in one cut of k. */
+typedef struct tile {
+  const float *a, *b;
+  float *a_scratch, *b_scratch;
+  int64_t rows, cols;
+  sn__gemm_block block; /* what all its blocks share */
+} tile;
+
+static int64_t ceil_div(int64_t x, int64_t y) {
+  return (x + y - 1) / y;
+}
+static int64_t least(int64_t x, int64_t y) {
+  return x < y ? x : y;
+}
+
+static int width_index(int vectors) {
+  return vectors >= 8 ? 3 : vectors >= 4 ? 2 : vectors >= 2 ? 1 : 0;
+}
+
+/* The rows of a tile are cut into as few blocks as possible, of nearly the same height. */
+typedef struct row_cut {
+  int64_t blocks, low, high_blocks; /* the first `high_blocks` are one row higher than `low` */
+} row_cut;
+
+static row_cut cut_rows(int64_t rows, int rows_max) {
+  const int64_t blocks = ceil_div(rows, rows_max);
+  return (row_cut){blocks, rows / blocks, rows % blocks};
+}
+
+static void pack_a_tile(const tile_job *job, tile *t, const row_cut *cut) {
+  const sn__gemm_args *g = job->args;
+  sn__gemm_block *block = &t->block;
+  float *out = t->a_scratch;
+  if (g->trans_a) {
+    const int64_t pitch = job->kernels->a_pitch;
+    int64_t i = 0;
+    for (int64_t s = 0; s < cut->blocks; s++) {
+      const int64_t rows = cut->low + (s < cut->high_blocks);
+      job->kernels->pack_a_columns(t->a + i, g->lda, rows, block->k, out + s * block->k * pitch);
+      i += rows;
+    }
+    block->a_row = pitch;
+  } else {
+    const int64_t pitch = SN__GEMM_KC + A_GAP;
+    for (int64_t i = 0; i < t->rows; i++)
+      memcpy(out + i * pitch, t->a + i * g->lda, (size_t)block->k * sizeof *out);
+    block->a_row = pitch;
+  }
+  t->a = out;
+}
+
+static void pack_b_tile(const tile_job *job, tile *t) {
+  const sn__gemm_args *g = job->args;
+  const int64_t width = 2 * job->kernels->lanes;
+  for (int64_t j = 0; j < t->cols; j += width)
+    job->kernels->pack_panel(g->trans_b ? t->b + j * g->ldb : t->b + j, g->ldb, g->trans_b,
+                             least(width, t->cols - j), t->block.k, t->b_scratch + j * t->block.k);
+  t->b = t->b_scratch;
+  t->block.b_row = width;
+  t->block.b_panel = width * t->block.k;
+}
+
+static void run_blocks(const tile_job *job, const tile *t, const row_cut *cut) {
+  const sn__gemm_kernels *kernels = job->kernels;
+  const int lanes = kernels->lanes;
+  const bool columns = job->args->trans_a, packed_columns = columns && job->pack_a;
+  const int64_t vectors = ceil_div(t->cols, lanes);
+  const int widest = kernels->wide[cut->low + (cut->high_blocks > 0)];
+  for (int64_t v = 0; v < vectors;) {
+    const int index = width_index((int)least(vectors - v, widest)), wide = 1 << index;
+    sn__gemm_block block = t->block;
+    block.b = t->b + v / 2 * block.b_panel + v % 2 * lanes;
+    block.c += v * lanes;
+    if (block.bias != NULL) block.bias += v * lanes;
+    block.lanes_last = (int)least(lanes, t->cols - (v + wide - 1) * lanes);
+    block.a = t->a;
+    for (int64_t s = 0; s < cut->blocks; s++) {
+      const int64_t rows = cut->low + (s < cut->high_blocks);
+      kernels->kernel[columns][rows][index](&block);
+      block.a += packed_columns ? block.k * block.a_row : columns ? rows : rows * block.a_row;
+      block.c += rows * block.c_row;
+    }
+    v += wide;
+  }
+}
+
+static void run_tile(const tile_job *job, int64_t index, float *scratch) {
+  const sn__gemm_args *g = job->args;
+  const int64_t in_product = index % (job->row_tiles * job->col_tiles);
+  const int64_t batch = index / (job->row_tiles * job->col_tiles);
+  const int64_t i = in_product / job->col_tiles * job->tile_rows;
+  const int64_t j = in_product % job->col_tiles * job->tile_cols;
+  const int64_t rows = least(job->tile_rows, g->m - i), cols = least(job->tile_cols, g->n - j);
+  const int64_t width = 2 * job->kernels->lanes;
+  const row_cut cut = cut_rows(rows, job->kernels->rows_max);
+  const float *a = (const float *)g->a + batch * g->a_stride;
+  float *c = (float *)g->c + batch * g->c_stride + i * g->ldc + j;
+  for (int64_t p = 0; p < g->k; p += SN__GEMM_KC) {
+    const bool last = p + SN__GEMM_KC >= g->k;
+    tile t = {.rows = rows, .cols = cols, .a_scratch = scratch};
+    t.a = g->trans_a ? a + p * g->lda + i : a + i * g->lda + p;
+    t.block = (sn__gemm_block){.k = least(SN__GEMM_KC, g->k - p),
+                               .c = c,
+                               .c_row = g->ldc,
+                               .a_row = g->lda,
+                               .add = p > 0 || g->accumulate,
+                               .bias = last && g->bias != NULL ? (const float *)g->bias + j : NULL,
+                               .relu = last && g->act == SN__GEMM_ACT_RELU};
+    if (job->panels != NULL) {
+      t.b = job->panels + j * g->k + p * width;
+      t.block.b_row = width;
+      t.block.b_panel = width * g->k;
+    } else {
+      const float *b = (const float *)g->b + batch * g->b_stride;
+      t.b = g->trans_b ? b + j * g->ldb + p : b + p * g->ldb + j;
+      t.block.b_row = g->ldb;
+      t.block.b_panel = width;
+    }
+    if (job->pack_b) {
+      t.b_scratch = scratch + SN__GEMM_SCRATCH_THREAD / sizeof(float) - TILE_COLS * SN__GEMM_KC;
+      pack_b_tile(job, &t);
+    }
+    if (job->pack_a) pack_a_tile(job, &t, &cut);
+    run_blocks(job, &t, &cut);
+  }
+  if (g->epilogue != NULL)
+    for (int64_t r = 0; r < rows; r++)
+      g->epilogue(g->user, batch, i + r, j, cols, c + r * g->ldc);
+}
+
+static void tile_task(void *arg, int64_t index, int worker) {
+  const tile_job *job = arg;
+  float *scratch = job->scratch == NULL
+                       ? NULL
+                       : job->scratch + (size_t)worker * (SN__GEMM_SCRATCH_THREAD / sizeof(float));
+  const int64_t end = least(job->tiles, (index + 1) * job->tiles_per_task);
+  for (int64_t i = index * job->tiles_per_task; i < end; i++)
+    run_tile(job, i, scratch);
+}
+
+/* Rows and columns of a tile: large, but enough tiles for the team to even out. */
+static void choose_tiles(tile_job *job, int threads) {
+  const sn__gemm_args *g = job->args;
+  const int64_t width = 2 * job->kernels->lanes, high = job->kernels->rows_max;
+  int64_t row_tiles = g->m <= TILE_ROWS ? 1 : ceil_div(g->m, 18 * high);
+  int64_t col_tiles = ceil_div(g->n, TILE_COLS);
+  const int64_t work = g->m * g->n * g->k;
+  if (threads > 1) {
+    for (;;) {
+      const int64_t tiles = row_tiles * col_tiles;
+      if (tiles * g->batch >= 4 * threads || work / tiles < 2 * TASK_WORK) break;
+      const int64_t rows = g->m / row_tiles, cols = g->n / col_tiles;
+      if (cols >= 2 * 64 && (cols >= rows || job->pack_b))
+        col_tiles *= 2;
+      else if (rows >= 2 * high)
+        row_tiles *= 2;
+      else
+        break;
+    }
+  }
+  job->tile_rows = row_tiles == 1 ? g->m : ceil_div(ceil_div(g->m, row_tiles), high) * high;
+  job->tile_cols = col_tiles == 1 ? g->n : ceil_div(ceil_div(g->n, col_tiles), width) * width;
+  job->row_tiles = ceil_div(g->m, job->tile_rows);
+  job->col_tiles = ceil_div(g->n, job->tile_cols);
+  job->tiles = g->batch * job->row_tiles * job->col_tiles;
+  const int64_t tile_work = least(job->tile_rows * job->tile_cols * g->k, TASK_WORK);
+  job->tiles_per_task = ceil_div(TASK_WORK, tile_work);
+}
+
+static void choose_packing(tile_job *job) {
+  const sn__gemm_args *g = job->args;
+  const int64_t high = job->kernels->rows_max, width = 2 * job->kernels->lanes;
+  /* A kernel reads whole vectors of B, so a last vector that is not full needs padding. */
+  job->pack_b = job->panels == NULL && (g->trans_b || g->n % job->kernels->lanes != 0 ||
+                                        (g->m > 2 * high && g->ldb >= 128));
+  job->pack_a = g->n > 3 * width && g->m > 4 && (g->trans_a || g->lda % 256 == 0);
+}
+
+sn_status sn__gemm_tiles_f32(const sn__gemm_args *g, sn__team *team) {
+  tile_job job = {.args = g, .kernels = sn__gemm_kernels_now()};
+  if (g->m * g->n * g->k * g->batch < SN__GEMM_TEAM_WORK) team = NULL;
+  if (g->packed_b != NULL) {
+    assert(g->packed_b->isa == job.kernels->isa);
+    job.panels = g->packed_b->data;
+  }
+  choose_packing(&job);
+  choose_tiles(&job, sn__team_threads(team));
+  const int64_t width = 2 * job.kernels->lanes;
+  const size_t whole = (size_t)(ceil_div(g->n, width) * width * g->k) * sizeof(float);
+  if (job.pack_b && (job.row_tiles > 1 || (g->batch > 1 && g->b_stride == 0)) &&
+      (g->batch == 1 || g->b_stride == 0) && whole <= SN__GEMM_SCRATCH_SHARED) {
+    float *panels = sn__gemm_scratch_shared(whole);
+    if (panels == NULL) return sn_status_out_of_memory();
+    sn__gemm_pack_panels(job.kernels, g->n, g->k, g->b, g->ldb, g->trans_b, panels, team);
+    job.panels = panels;
+    job.pack_b = false;
+  }
+  if (job.pack_a || job.pack_b) {
+    job.scratch = sn__gemm_scratch_threads(sn__team_threads(team));
+    if (job.scratch == NULL) return sn_status_out_of_memory();
+  }
+  sn__team_run(team, ceil_div(job.tiles, job.tiles_per_task), tile_task, &job);
+  return SN_OK;
+}

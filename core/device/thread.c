@@ -109,23 +109,38 @@ static inline void cpu_relax(void) {
 #endif
 }
 
-bool sn__spin_while(sn__spin *spin, _Atomic uint32_t *word, uint32_t value) {
-  if (atomic_load_explicit(word, memory_order_acquire) != value) return true;
-  bool paid = false;
-  if (atomic_fetch_add_explicit(&spinners, 1, memory_order_relaxed) + 1 < sn__cpu_count()) {
-    if (spin->limit_ns == 0) spin->limit_ns = SPIN_MOST_NS / 2;
-    uint64_t end = sn__now_ns() + spin->limit_ns;
-    do {
-      for (int i = 0; i < 16 && !paid; i++) {
-        cpu_relax();
-        paid = atomic_load_explicit(word, memory_order_acquire) != value;
-      }
-    } while (!paid && sn__now_ns() < end);
-    uint32_t next = paid ? spin->limit_ns * 2 : spin->limit_ns / 2;
-    if (next > SPIN_MOST_NS) next = SPIN_MOST_NS;
-    if (next < SPIN_PROBE_NS) next = SPIN_PROBE_NS;
-    spin->limit_ns = next;
+bool sn__spin_begin(sn__spin *spin, sn__spinning *out_spinning) {
+  if (atomic_fetch_add_explicit(&spinners, 1, memory_order_relaxed) + 1 >= sn__cpu_count()) {
+    atomic_fetch_sub_explicit(&spinners, 1, memory_order_relaxed);
+    return false;
   }
+  if (spin->limit_ns == 0) spin->limit_ns = SPIN_MOST_NS / 2;
+  out_spinning->turns = 0;
+  out_spinning->end_ns = sn__now_ns() + spin->limit_ns;
+  return true;
+}
+
+bool sn__spin_again(sn__spinning *spinning) {
+  cpu_relax();
+  return ++spinning->turns % 16 != 0 || sn__now_ns() < spinning->end_ns;
+}
+
+void sn__spin_end(sn__spin *spin, bool paid) {
   atomic_fetch_sub_explicit(&spinners, 1, memory_order_relaxed);
+  uint32_t next = paid ? spin->limit_ns * 2 : spin->limit_ns / 2;
+  if (next > SPIN_MOST_NS) next = SPIN_MOST_NS;
+  if (next < SPIN_PROBE_NS) next = SPIN_PROBE_NS;
+  spin->limit_ns = next;
+}
+
+bool sn__spin_while(sn__spin *spin, _Atomic uint32_t *word, uint32_t value) {
+  bool paid = atomic_load_explicit(word, memory_order_acquire) != value;
+  sn__spinning spinning;
+  if (paid || !sn__spin_begin(spin, &spinning)) return paid;
+  while (!(paid = atomic_load_explicit(word, memory_order_acquire) != value) &&
+         sn__spin_again(&spinning)) {
+    continue;
+  }
+  sn__spin_end(spin, paid);
   return paid;
 }

@@ -18,6 +18,7 @@ static void free_tables(sn_graph *g) {
   sn__free(g->constants);
   sn__free(g->losses);
   sn__free(g->outputs);
+  sn__free(g->gradients);
 }
 
 sn_status sn_graph_create(sn_graph **out_graph) {
@@ -140,6 +141,7 @@ sn_status sn__graph_clone(const sn_graph *from, sn_graph **out_graph) {
   ok &= CLONE(g, from, constants, n_constants, cap_constants);
   ok &= CLONE(g, from, losses, n_losses, cap_losses);
   ok &= CLONE(g, from, outputs, n_outputs, cap_outputs);
+  ok &= CLONE(g, from, gradients, n_gradients, cap_gradients);
   if (!ok || !clone_contents(g)) {
     sn_graph_free(g);
     return sn_status_out_of_memory();

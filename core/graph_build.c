@@ -173,6 +173,27 @@ static size_t free_number(const sn_graph *g, const char *name) {
   return used;
 }
 
+/* Notes which variables a node writes. Two writers of one are a mistake: which would be last? */
+static sn_status note_commits(sn_graph *g, uint32_t index) {
+  const sn__node *n = &g->nodes[index];
+  if ((n->op->flags & SN_OP_COMMIT) == 0) return SN_OK;
+  for (uint32_t o = 0; o < n->n_out && o < SN_MAX_OUTPUTS; o++) {
+    int input = n->op->commits[o] - 1;
+    if (input < 0 || (uint32_t)input >= n->n_in || n->in[input] == 0) continue;
+    const sn__value *v = &g->values[n->in[input]];
+    if (v->kind != SN_VALUE_VARIABLE)
+      return sn_status_make(SN_CODE_INVALID, "'%s' writes its input '%s', which is not a variable",
+                            n->name, v->name);
+    sn__variable *variable = &g->variables[v->extra];
+    if (variable->commit != 0)
+      return sn_status_make(SN_CODE_INVALID,
+                            "'%s' writes variable '%s', which '%s' writes already in this step",
+                            n->name, v->name, g->nodes[variable->commit].name);
+    variable->commit = index;
+  }
+  return SN_OK;
+}
+
 static bool finish_node(sn_graph *g, uint32_t index, const void *attrs, const sn_value *in,
                         const sn__infer *c, const char *name) {
   sn__node *n = &g->nodes[index];
@@ -234,6 +255,7 @@ sn_value sn__node_add(sn_graph *g, const sn_op_def *op, const void *attrs, const
     status = sn_status_out_of_memory();
   sn__free(types);
   sn__free(zeros);
+  if (status == SN_OK) status = note_commits(g, (uint32_t)(g->n_nodes - 1));
   if (status != SN_OK) return sn_graph_fail(g, status);
   const sn__node *n = &g->nodes[g->n_nodes - 1];
   for (int o = 0; out != NULL && o < (int)n->n_out; o++)

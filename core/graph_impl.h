@@ -93,6 +93,7 @@ typedef struct sn__variable {
   sn_init init;
   bool frozen;
   bool no_decay;
+  bool copy_owner; /* a slot that starts as its owner does, whatever `init` says */
   uint32_t owner; /* variable index + 1 of the owner when this is a slot; 0 for a model variable */
   const char
       *role; /* slot's role: "adam.m", "ema", "accumulator", "running_mean"; NULL otherwise */
@@ -120,6 +121,15 @@ typedef struct sn__output_info {
   uint32_t value;
 } sn__output_info;
 
+/* The step's scalars in a training graph with an optimizer; 0 where there is none. */
+typedef struct sn__scalars {
+  uint32_t step;    /* input: i64, the number of the step, from 0 */
+  uint32_t rate;    /* f64: the learning rate */
+  uint32_t norm;    /* f64: of all gradients together, before clipping */
+  uint32_t finite;  /* u8: 1 when every gradient is finite; 0: no variable is written */
+  uint32_t control; /* f64 [4]: rate, factor of the gradients, finite, step: what updates read */
+} sn__scalars;
+
 struct sn_graph {
   sn__arena arena; /* owns names, attributes, index lists, constants */
   sn_status status;
@@ -143,6 +153,11 @@ struct sn_graph {
   size_t n_losses, cap_losses;
   sn__output_info *outputs;
   size_t n_outputs, cap_outputs;
+  /* [value]: the value that is its gradient in a training graph, 0 where none flows. Shorter than
+   * the list of values: later ones have no gradient. */
+  uint32_t *gradients;
+  size_t n_gradients, cap_gradients;
+  sn__scalars scalars;
   uint32_t module;       /* the open one */
   uint32_t module_depth; /* to catch unbalanced ends */
   /* What new nodes are marked with; passes set these. */
@@ -179,8 +194,8 @@ SN_API sn_value sn__graph_find_node(const sn_graph *graph, const sn_op_def *op, 
 SN_API sn_loss sn__graph_add_loss(sn_graph *graph, const char *name, sn_value sum, sn_value weights,
                                   int32_t symbol, double lambda);
 
-/* A slot of `owner`, named <owner's name>/<role>; frozen; starts as zeros or a copy of its owner
- * (copy_owner: init.kind is ignored and the store copies the owner's start). */
+/* A slot of `owner`, named <owner's name>/<role>; frozen; starts as `init` says, or as its owner
+ * when the caller then sets copy_owner in its sn__variable (see sn__init_variable). */
 SN_API sn_value sn__slot_variable(sn_graph *graph, sn_value owner, const char *role, sn_dtype dtype,
                                   sn_shape shape, sn_init init);
 

@@ -2,6 +2,7 @@
 /* LSTM and GRU layers: rows are put in time-major order once, all layers run there, and the result
  * goes back to row order. */
 #include <stdio.h>
+#include <string.h>
 #include "layers/layers.h"
 
 typedef sn_value (*recurrent_op)(sn_graph *, sn_value, sn_value, const sn_recurrent_weights *, int);
@@ -59,7 +60,8 @@ static sn_sequence recurrent(sn_graph *g, sn_sequence x, const sn_recurrent_opti
   int directions = o->bidirectional ? 2 : 1;
   int64_t features = shape.dims[1];
   for (int64_t layer = 0; layer < (o->layers == 0 ? 1 : o->layers); layer++) {
-    sn_recurrent_weights weights[2] = {{0}};
+    sn_recurrent_weights weights[2];
+    memset(weights, 0, sizeof weights);
     if (layer > 0 && o->dropout > 0) h = drop_between(g, h, map, x.offsets, o->dropout);
     layer_weights(g, o, gates, features, layer, sn_value_dtype(x.values), weights);
     h = op(g, h, steps, weights, directions);

@@ -2,7 +2,7 @@
 /* HDF5 files as examples: what a model reads, checked as a whole before the first step, in batches.
  *
  *     sn_dataset *data;       files scanned, fields typed, rows counted; labels read
- *     sn_split   *split;      which rows train and which validate, seeded and stratified
+ *     sn_row_split   *split;      which rows train and which validate, seeded and stratified
  *     sn_preparation *prep;   normalisation, category tables and class names, fitted on training
  * rows; part of a checkpoint, applied to every other file sn_dataset_check(data, prep, ...) every
  * value: NaN, inf, labels, ids, offsets sn_loader  *loader;     batches: prefetched, shuffled by a
@@ -47,7 +47,7 @@ typedef struct sn_field {
   bool normalize;      /* by feature: (x - mean) / deviation; constant columns become 0 */
   bool ids; /* a sequence or set of ids to be embedded, kept as numbers from the table of ids */
   int64_t window;      /* of a stream */
-  const char *missing; /* this label counts nothing (weight 0); NULL: none. NaN targets always do */
+  const char *missing; /* this label counts nothing (weight 0); NULL: none. "nan" for NaN targets */
   const char *const
       *classes; /* names or numbers in order, when given; NULL: found in the training rows */
   size_t n_classes;
@@ -87,18 +87,19 @@ SN_API const int64_t *sn_dataset_lengths(const sn_dataset *dataset, size_t field
 
 /* ---- splits -------------------------------------------------------------------------------- */
 
-typedef struct sn_split {
+typedef struct sn_row_split {
   int64_t *train; /* row numbers, ascending */
   int64_t n_train;
   int64_t *valid;
   int64_t n_valid;
-} sn_split;
+} sn_row_split;
 
 /* fraction of the rows validate: drawn by seed; with `stratify` (and a CLASS field) class by class.
  * fraction 0: all train. Streams split at the end instead: the last windows validate. */
-SN_API SN_MUST_USE sn_status sn_split_create(const sn_dataset *dataset, double fraction,
-                                             uint64_t seed, bool stratify, sn_split **out_split);
-SN_API void sn_split_free(sn_split *split);
+SN_API SN_MUST_USE sn_status sn_row_split_create(const sn_dataset *dataset, double fraction,
+                                                 uint64_t seed, bool stratify,
+                                                 sn_row_split **out_split);
+SN_API void sn_row_split_free(sn_row_split *split);
 
 /* ---- preparation --------------------------------------------------------------------------- */
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Handwritten digits from three views: ink sums (dense), pen columns (sequence), inked pixels (set).
- * Each view has an encoder and could be on a device of its own; the trunk reads all three. */
+/* Handwritten digits from three views: ink sums (dense), pen columns (sequence), inked pixels
+ * (set). Each view has an encoder and could be on a device of its own; the trunk reads all three.
+ */
 #include "layers/layers.h"
 #include "models/model.h"
 
@@ -20,7 +21,8 @@ static sn_status build(sn_graph *g, const sn_model_facts *facts) {
   sn_module_end(g);
 
   sn_module_begin(g, "pixels");
-  sn_value x = sn_deep_set(g, pixels, .phi = SN_UNITS(64, 64), .n_phi = 2, .rho = SN_UNITS(64), .n_rho = 1);
+  sn_value x =
+      sn_deep_set(g, pixels, .phi = SN_UNITS(64, 64), .n_phi = 2, .rho = SN_UNITS(64), .n_rho = 1);
   sn_module_end(g);
 
   sn_module_begin(g, "trunk");

@@ -4,12 +4,42 @@
 #include "models/model.h"
 
 static const sn_h3_sizes sizes[] = {
-    {.name = "S", .batch = 32, .dense_in = 32, .dense_hidden = 64, .sequence_in = 16, .sequence_units = 32,
-     .sequence_longest = 32, .set_in = 8, .set_hidden = 64, .set_largest = 32, .trunk = 64, .classes = 10},
-    {.name = "M", .batch = 128, .dense_in = 128, .dense_hidden = 256, .sequence_in = 32, .sequence_units = 128,
-     .sequence_longest = 64, .set_in = 16, .set_hidden = 128, .set_largest = 64, .trunk = 256, .classes = 10},
-    {.name = "L", .batch = 256, .dense_in = 512, .dense_hidden = 1024, .sequence_in = 64, .sequence_units = 256,
-     .sequence_longest = 128, .set_in = 32, .set_hidden = 512, .set_largest = 128, .trunk = 1024, .classes = 100},
+    {.name = "S",
+     .batch = 32,
+     .dense_in = 32,
+     .dense_hidden = 64,
+     .sequence_in = 16,
+     .sequence_units = 32,
+     .sequence_longest = 32,
+     .set_in = 8,
+     .set_hidden = 64,
+     .set_largest = 32,
+     .trunk = 64,
+     .classes = 10},
+    {.name = "M",
+     .batch = 128,
+     .dense_in = 128,
+     .dense_hidden = 256,
+     .sequence_in = 32,
+     .sequence_units = 128,
+     .sequence_longest = 64,
+     .set_in = 16,
+     .set_hidden = 128,
+     .set_largest = 64,
+     .trunk = 256,
+     .classes = 10},
+    {.name = "L",
+     .batch = 256,
+     .dense_in = 512,
+     .dense_hidden = 1024,
+     .sequence_in = 64,
+     .sequence_units = 256,
+     .sequence_longest = 128,
+     .set_in = 32,
+     .set_hidden = 512,
+     .set_largest = 128,
+     .trunk = 1024,
+     .classes = 100},
 };
 
 const sn_h3_sizes *sn_h3_sizes_of(sn_h3_size size) {
@@ -34,7 +64,8 @@ sn_status sn_h3_build(sn_graph *g, const sn_h3_sizes *s) {
 
   sn_module_begin(g, "set");
   const int64_t phi[] = {s->set_hidden, s->set_hidden};
-  sn_value e = sn_deep_set(g, set, .phi = phi, .n_phi = 2, .pool = SN_POOL_MEAN, .rho = phi, .n_rho = 1);
+  sn_value e =
+      sn_deep_set(g, set, .phi = phi, .n_phi = 2, .pool = SN_POOL_MEAN, .rho = phi, .n_rho = 1);
   sn_module_end(g);
 
   sn_module_begin(g, "trunk");

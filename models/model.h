@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A model written in C, as the command loads it: one shared library that exports one symbol.
  *
- *     static sn_status build(sn_graph *g, const sn_model_facts *facts) { ... return sn_graph_status(g); }
- *     SN_MODEL_EXPORT const sn_model_v1 sn_model = {sizeof(sn_model_v1), SN_MODEL_ABI, "mine", build};
+ *     static sn_status build(sn_graph *g, const sn_model_facts *facts) { ... return
+ * sn_graph_status(g); } SN_MODEL_EXPORT const sn_model_v1 sn_model = {sizeof(sn_model_v1),
+ * SN_MODEL_ABI, "mine", build};
  *
  *     cc -shared -fPIC mine.c $(pkg-config --cflags --libs sennit) -o libmine.so
  *     sennit train --model ./libmine.so --data train.h5 --out run
  *
- * The graph's inputs are read from the datasets of their names: dense `sn_input(g, "age", ...)` from
- * /age, a sequence or set from the group /name with `values` and `offsets` (or what the config's `inputs`
- * and `data` say). What a loss takes as labels is an input too. */
+ * The graph's inputs are read from the datasets of their names: dense `sn_input(g, "age", ...)`
+ * from /age, a sequence or set from the group /name with `values` and `offsets` (or what the
+ * config's `inputs` and `data` say). What a loss takes as labels is an input too. */
 #ifndef SN_MODELS_MODEL_H
 #define SN_MODELS_MODEL_H
 
@@ -27,9 +28,10 @@ SN_BEGIN_DECLS
 
 /* What the data says of one dataset or ragged group. */
 typedef struct sn_model_fact {
-  const char *name;     /* of the input: its dataset without the leading slash */
-  int64_t features;     /* per row or element; 0 for scalars and ids */
-  int64_t classes;      /* distinct integer or string values of a label or category; 0 when not counted */
+  const char *name; /* of the input: its dataset without the leading slash */
+  int64_t features; /* per row or element; 0 for scalars and ids */
+  int64_t
+      classes; /* distinct integer or string values of a label or category; 0 when not counted */
   bool ragged;
 } sn_model_fact;
 
@@ -46,8 +48,8 @@ typedef struct sn_model_v1 {
   size_t struct_size;
   int abi; /* SN_MODEL_ABI */
   const char *name;
-  /* Fills an empty graph: inputs, layers, sn_output for each output, a loss for each. Called for training
-   * only: a checkpoint carries the graph, so eval, predict and export need no library. */
+  /* Fills an empty graph: inputs, layers, sn_output for each output, a loss for each. Called for
+   * training only: a checkpoint carries the graph, so eval, predict and export need no library. */
   sn_status (*build)(sn_graph *graph, const sn_model_facts *facts);
 } sn_model_v1;
 

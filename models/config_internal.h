@@ -59,7 +59,7 @@ enum {
   SN__CONFIG_PINS_MAX = 4096,
   SN__CONFIG_LAYERS_MAX = 64,    /* items of a list of widths */
   SN__CONFIG_CLASSES_MAX = 4096, /* items of a list of names or weights */
-  SN__CONFIG_ITEMS_MAX = 200000, /* list items in one file, aliases counted each time */
+  SN__CONFIG_ITEMS_MAX = 50000,  /* list items in one file, aliases counted each time */
   SN__CONFIG_BRACKETS_MAX = 4096,
   SN__CONFIG_ANCHORS_MAX = 100 /* libyaml looks each alias up along a list of anchors */
 };

@@ -371,7 +371,7 @@ START_TEST(bounds_aliases_and_depth) {
   for (int i = 1; i < 200; i++) {
     used += (size_t)sprintf(text + used, "  y%d: {task: classification, labels: *l}\n", i);
   }
-  refuses(text, "more than 200000 list items");
+  refuses(text, "more than 50000 list items");
   free(text);
   sn_model_config *c = NULL;
   ck_sn_fails(sn_model_config_read("", (1 << 20) + 1, "big", &c), SN_CODE_CONFIG, "larger than");

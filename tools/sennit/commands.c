@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The words of the command line, as scripts rely on them: add, do not rename. */
+#include "tools/sennit/commands.h"
+
+#define COUNT(a) (sizeof(a) / sizeof(*(a)))
+#define BIG      1e15
+
+static const char *const objectives[] = {"time", "spread", NULL};
+static const char *const precisions[] = {"f32", "bf16", "fp16", NULL};
+static const char *const formats[] = {"safetensors", NULL};
+static const char *const later_formats[] = {"onnx", "npz", NULL};
+static const char *const sizes[] = {"S", "M", "L", NULL};
+static const char *const workloads[] = {"h3", NULL};
+
+/* Rows that several commands share. */
+#define TEXT(n, v, h, ...)                                                                         \
+  { .name = (n), .kind = ARG_TEXT, .value = (v), .help = (h), __VA_ARGS__ }
+#define FLAG(n, h, ...)                                                                            \
+  { .name = (n), .kind = ARG_FLAG, .help = (h), __VA_ARGS__ }
+#define WHOLE(n, h, lo, hi)                                                                        \
+  { .name = (n), .kind = ARG_INT, .value = "N", .help = (h), .min = (lo), .max = (hi) }
+#define CHOICE(n, list, h, ...)                                                                    \
+  { .name = (n), .kind = ARG_CHOICE, .value = "WORD", .choices = (list), .help = (h), __VA_ARGS__ }
+#define NEEDED   .required = true
+#define OPTIONAL .required = false
+#define NOT_YET  .absent = true
+#define DEVICES                                                                                    \
+  TEXT("--devices", "LIST", "devices to use: cpu*2, or cpu:0,cpu:1 (default cpu:0)", OPTIONAL)
+#define THREADS                                                                                    \
+  WHOLE("--threads", "threads in all, shared out over the CPU devices (default: all cores)", 1,    \
+        4096)
+#define JSON                                                                                       \
+  FLAG("--json", "one JSON object on standard output, all else on standard error", OPTIONAL)
+#define CHECKPOINT                                                                                 \
+  TEXT("--checkpoint", "FILE", "checkpoint, or the folder that train wrote", NEEDED)
+#define PLACEMENT TEXT("--placement", "FILE", "place modules as this file says", OPTIONAL)
+#define OBJECTIVE                                                                                  \
+  CHOICE("--objective", objectives,                                                                \
+         "time: as many devices as pay (default); spread: every device", OPTIONAL)
+#define SET                                                                                        \
+  TEXT("--set", "KEY=VALUE", "override a key of the model file, such as train.batch=32",           \
+       .repeats = true)
+#define CONFIG TEXT("--config", "FILE", "model file (YAML)", NEEDED, .unless = "--model")
+#define MODEL  TEXT("--model", "FILE.so", "a model written in C, instead of a model file", OPTIONAL)
+
+static const arg_row inspect_rows[] = {
+    {.name = "FILE", .kind = ARG_TEXT, .help = "HDF5 file with data, or a checkpoint", NEEDED},
+    JSON,
+};
+
+static const arg_row init_rows[] = {
+    {.name = "FILE", .kind = ARG_TEXT, .help = "HDF5 file with data", NEEDED},
+    {.name = "--output",
+     .letter = 'o',
+     .kind = ARG_TEXT,
+     .value = "FILE",
+     .help = "model file to write (default model.yaml; - is standard output)"},
+};
+
+static const arg_row plan_rows[] = {
+    TEXT("--data", "FILE", "HDF5 file with data", NEEDED, .repeats = true),
+    CONFIG,
+    MODEL,
+    DEVICES,
+    THREADS,
+    OBJECTIVE,
+    PLACEMENT,
+    SET,
+    TEXT("--dot", "FILE", "write the placed graph for Graphviz", OPTIONAL),
+    TEXT("--profile", "FILE", "measured costs", NOT_YET),
+    TEXT("--html", "FILE", "write the report as a page", NOT_YET),
+    JSON,
+};
+
+static const arg_row train_rows[] = {
+    TEXT("--data", "FILE", "HDF5 file to train on", NEEDED, .repeats = true),
+    CONFIG,
+    TEXT("--out", "DIR", "folder for checkpoints and metrics", NEEDED),
+    MODEL,
+    TEXT("--valid", "FILE", "HDF5 file to validate on", .repeats = true,
+         .excludes = "--valid-fraction"),
+    {.name = "--valid-fraction",
+     .kind = ARG_NUMBER,
+     .value = "X",
+     .help = "part of the training rows set aside for validation",
+     .min = 0,
+     .max = 1},
+    TEXT("--test", "FILE", "HDF5 file to test the best checkpoint on", .repeats = true),
+    DEVICES,
+    THREADS,
+    CHOICE("--precision", precisions, "of products; weights stay f32 (default f32)", OPTIONAL),
+    OBJECTIVE,
+    PLACEMENT,
+    TEXT("--save-placement", "FILE", "write the placement found", OPTIONAL),
+    WHOLE("--epochs", "times the data is seen: the schedule's horizon", 1, 1e6),
+    WHOLE("--stop-after", "end after so many epochs, the horizon unchanged", 1, 1e6),
+    WHOLE("--steps", "end after so many steps", 1, BIG),
+    WHOLE("--batch", "rows in a step, over all devices", 1, 16777216),
+    WHOLE("--micro-batches", "parts a batch is computed in", 1, 65536),
+    WHOLE("--seed", "of initial weights, order and dropout", 0, 9007199254740992.0),
+    FLAG("--no-shuffle", "rows in the order of the file", OPTIONAL),
+    FLAG("--resume", "go on from the last checkpoint in --out", OPTIONAL),
+    TEXT("--init", "FILE", "first weights, from a safetensors file", OPTIONAL),
+    SET,
+    TEXT("--trace", "FILE", "timeline of the run", NOT_YET),
+    JSON,
+};
+
+static const arg_row eval_rows[] = {
+    CHECKPOINT, TEXT("--data", "FILE", "HDF5 file with labels", NEEDED, .repeats = true),
+    DEVICES,    THREADS,
+    PLACEMENT,  JSON,
+};
+
+static const arg_row predict_rows[] = {
+    CHECKPOINT,
+    TEXT("--data", "FILE", "HDF5 file with the inputs", NEEDED, .repeats = true),
+    TEXT("--out", "FILE", "HDF5 file to write predictions to", NEEDED),
+    DEVICES,
+    THREADS,
+    PLACEMENT,
+};
+
+static const arg_row export_rows[] = {
+    CHECKPOINT,
+    CHOICE("--format", formats, "what to write", NEEDED, .later = later_formats),
+    TEXT("--out", "FILE", "file to write", NEEDED),
+};
+
+static const arg_row debug_rows[] = {
+    TEXT("--data", "FILE", "HDF5 file with data", NEEDED, .repeats = true),
+    CONFIG,
+    MODEL,
+    {.name = "--rows", .kind = ARG_RANGE, .value = "A:B", .help = "rows of the step", NEEDED},
+    TEXT("--out", "FILE", "HDF5 file to write the step to", NEEDED),
+    TEXT("--init", "FILE", "first weights, from a safetensors file", OPTIONAL),
+    DEVICES,
+    THREADS,
+    PLACEMENT,
+    SET,
+};
+
+static const arg_row place_rows[] = {
+    {.name = "FILE", .kind = ARG_TEXT, .help = "placement instance", NEEDED},
+    JSON,
+};
+
+static const arg_row bench_rows[] = {
+    {.name = "WORK", .kind = ARG_CHOICE, .help = "h3", .choices = workloads, NEEDED},
+    CHOICE("--size", sizes, "size of the work", NEEDED),
+    DEVICES,
+    THREADS,
+    WHOLE("--steps", "timed steps", 1, BIG),
+    FLAG("--bf16", "products in bf16", OPTIONAL),
+    TEXT("--write", "DIR", "write data.h5 and model.yaml instead of running", OPTIONAL),
+    JSON,
+};
+
+static const arg_row devices_rows[] = {
+    TEXT("--devices", "LIST", "show these: cpu*2, null*4 (default: what is here)", OPTIONAL),
+    THREADS,
+    JSON,
+};
+
+#define COMMAND(name_, run_, summary_, details_)                                                   \
+  static const arg_command command_##name_ = {.name = #name_,                                      \
+                                              .summary = (summary_),                               \
+                                              .details = (details_),                               \
+                                              .rows = name_##_rows,                                \
+                                              .row_count = COUNT(name_##_rows),                    \
+                                              .run = (run_)}
+
+COMMAND(inspect, NULL, "show what a data file or checkpoint holds, and what would stop training",
+        "Every dataset with shape, type, filters and ranges, class counts and lengths, and every "
+        "finding at once.");
+COMMAND(init, NULL, "guess a first model file from the data", NULL);
+COMMAND(plan, NULL, "show where each module would run, and what that costs", NULL);
+COMMAND(train, NULL, "train a model",
+        "SIGINT and SIGTERM end the run after the step in hand, with a checkpoint to go on from "
+        "(--resume); a second one ends it at once.");
+COMMAND(eval, NULL, "measure a checkpoint on data with labels", NULL);
+COMMAND(predict, NULL, "predict with a checkpoint", NULL);
+COMMAND(export, NULL, "write a checkpoint's weights in another format", NULL);
+COMMAND(debug, NULL, "write everything about one training step", NULL);
+COMMAND(place, NULL, "solve a public placement instance", NULL);
+COMMAND(bench, NULL, "time the reference work, beside what the machine can do", NULL);
+COMMAND(devices, cmd_devices, "show devices with memory, rates and links",
+        "Rates are constants of each kind that plans compare, not measurements.");
+
+const arg_command *const sn__commands[] = {
+    &command_inspect, &command_init,    &command_plan,    &command_train,
+    &command_eval,    &command_predict, &command_export,  &command_debug,
+    &command_place,   &command_bench,   &command_devices,
+};
+const size_t sn__command_count = COUNT(sn__commands);

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Every command of sennit with its options, and the functions that run them. */
+#ifndef SN_TOOLS_SENNIT_COMMANDS_H
+#define SN_TOOLS_SENNIT_COMMANDS_H
+
+#include "tools/sennit/args.h"
+
+/* In the order of the help; those without `run` are not in this version yet. */
+extern const arg_command *const sn__commands[];
+extern const size_t sn__command_count;
+
+sn_status cmd_devices(const arg_set *args);
+
+#endif

@@ -54,8 +54,9 @@ static inline void transpose_square(const float *b, int64_t ldb, float *out) {
 #include "ops/gemm/gemm_kernel.inc"
 
 BLOCKS8(1)
-BLOCKS8(2) BLOCKS8(3) BLOCKS4(4) BLOCKS4(5) BLOCKS4(6) BLOCKS2(7) BLOCKS2(8) BLOCKS2(9) BLOCKS2(10)
-    BLOCKS2(11) BLOCKS2(12) BLOCKS2(13) BLOCKS2(14)
+BLOCKS8(2)
+BLOCKS8(3) BLOCKS4(4) BLOCKS4(5) BLOCKS4(6) BLOCKS2(7) BLOCKS2(8) BLOCKS2(9) BLOCKS2(10) BLOCKS2(11)
+    BLOCKS2(12) BLOCKS2(13) BLOCKS2(14)
 
 #define TABLE(f)                                                                                   \
   {                                                                                                \
@@ -67,10 +68,10 @@ BLOCKS8(2) BLOCKS8(3) BLOCKS4(4) BLOCKS4(5) BLOCKS4(6) BLOCKS2(7) BLOCKS2(8) BLO
             .isa = SN__GEMM_ISA_AVX512,
             .lanes = LANES,
             .rows_max = ROWS_MAX,
+            .rows_wide = 6,
             .wide = {0, 8, 8, 8, 4, 4, 4, 2, 2, 2, 2, 2, 2, 2, 2},
             .kernel = {TABLE(r), TABLE(c)},
             .pack_panel = pack_panel,
-            .a_pitch = A_PITCH,
             .pack_a_columns = pack_a_columns,
 };
 const sn__gemm_kernels *const sn__gemm_kernels_avx512 = &avx512;

@@ -44,7 +44,8 @@ static inline void transpose_square(const float *b, int64_t ldb, float *out) {
 #include "ops/gemm/gemm_kernel.inc"
 
 BLOCKS8(1)
-BLOCKS4(2) BLOCKS4(3) BLOCKS2(4) BLOCKS2(5) BLOCKS2(6)
+BLOCKS4(2)
+BLOCKS4(3) BLOCKS2(4) BLOCKS2(5) BLOCKS2(6)
 
 #define TABLE(f)                                                                                   \
   { {NULL}, ROW8(1, f), ROW4(2, f), ROW4(3, f), ROW2(4, f), ROW2(5, f), ROW2(6, f) }
@@ -53,10 +54,10 @@ BLOCKS4(2) BLOCKS4(3) BLOCKS2(4) BLOCKS2(5) BLOCKS2(6)
         .isa = SN__GEMM_ISA_BASE,
         .lanes = LANES,
         .rows_max = ROWS_MAX,
+        .rows_wide = 6,
         .wide = {0, 8, 4, 4, 2, 2, 2},
         .kernel = {TABLE(r), TABLE(c)},
         .pack_panel = pack_panel,
-        .a_pitch = A_PITCH,
         .pack_a_columns = pack_a_columns,
 };
 const sn__gemm_kernels *const sn__gemm_kernels_base = &base;

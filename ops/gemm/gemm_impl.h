@@ -23,18 +23,19 @@ typedef struct sn__gemm_block {
 typedef void (*sn__gemm_kernel)(const sn__gemm_block *block);
 
 #define SN__GEMM_ROWS_MAX 14
+#define SN__GEMM_A_PITCH  8
 
 typedef struct sn__gemm_kernels {
   sn__gemm_isa isa;
   int lanes;                       /* floats in a vector; a panel of packed B is two vectors wide */
-  int rows_max;                    /* rows of the highest block */
+  int rows_max;                    /* rows of the highest block, for C of one to three vectors */
+  int rows_wide;                   /* of the highest block where C is wider; at most 8 */
   int wide[SN__GEMM_ROWS_MAX + 1]; /* vectors of the widest block of that many rows: 2, 4 or 8 */
   /* [column form][rows][0: 1 vector, 1: 2, 2: 4, 3: 8] */
   sn__gemm_kernel kernel[2][SN__GEMM_ROWS_MAX + 1][4];
   /* Packs rows [0, k) of a panel: out[p * 2 * lanes + q] = op(B)[p, q], zero for q >= cols. */
   void (*pack_panel)(const float *b, int64_t ldb, bool trans, int64_t cols, int64_t k, float *out);
-  int a_pitch; /* floats from one p to the next in what pack_a_columns() makes */
-  /* Packs for the column form: out[p * a_pitch + i] = a[p * lda + i], i < rows <= rows_max. */
+  /* Packs for the column form: out[p * SN__GEMM_A_PITCH + i] = a[p * lda + i], i < rows <= 8. */
   void (*pack_a_columns)(const float *a, int64_t lda, int64_t rows, int64_t k, float *out);
 } sn__gemm_kernels;
 

@@ -8,25 +8,46 @@ typedef struct pack_job {
   int64_t n, k, ldb;
   const float *b;
   float *out;
-  bool trans;
 } pack_job;
 
-static void pack_task(void *arg, int64_t panel, int worker) {
+/* Rows of B done by one task, and at a time: few enough to stay in a level-1 cache. */
+#define TASK_ROWS 64
+#define CHUNK     16
+
+static int64_t least(int64_t x, int64_t y) {
+  return x < y ? x : y;
+}
+
+/* [n, k]: a panel is a stretch of B's own rows. */
+static void pack_panel_task(void *arg, int64_t panel, int worker) {
   (void)worker;
   const pack_job *job = arg;
   const int64_t width = 2 * job->kernels->lanes, j = panel * width;
-  const int64_t cols = job->n - j < width ? job->n - j : width;
-  const float *b = job->trans ? job->b + j * job->ldb : job->b + j;
-  job->kernels->pack_panel(b, job->ldb, job->trans, cols, job->k, job->out + j * job->k);
+  job->kernels->pack_panel(job->b + j * job->ldb, job->ldb, true, least(width, job->n - j), job->k,
+                           job->out + j * job->k);
+}
+
+/* [k, n]: rows are read whole, since a panel's share of each is too short to read fast. */
+static void pack_rows_task(void *arg, int64_t index, int worker) {
+  (void)worker;
+  const pack_job *job = arg;
+  const int64_t width = 2 * job->kernels->lanes, end = least(job->k, (index + 1) * TASK_ROWS);
+  for (int64_t p = index * TASK_ROWS; p < end; p += CHUNK)
+    for (int64_t j = 0; j < job->n; j += width)
+      job->kernels->pack_panel(job->b + p * job->ldb + j, job->ldb, false, least(width, job->n - j),
+                               least(CHUNK, end - p), job->out + j * job->k + p * width);
 }
 
 void sn__gemm_pack_panels(const sn__gemm_kernels *kernels, int64_t n, int64_t k, const float *b,
                           int64_t ldb, bool trans, float *out, sn__team *team) {
-  pack_job job = {kernels, n, k, ldb, b, out, trans};
+  pack_job job = {kernels, n, k, ldb, b, out};
   const int64_t width = 2 * kernels->lanes;
-  /* Packing moves about ten elements in the time of a multiply-add of a kernel's block. */
-  sn__team_run(n * k < SN__GEMM_TEAM_WORK / 8 ? NULL : team, (n + width - 1) / width, pack_task,
-               &job);
+  /* Packing moves some ten elements in the time of one step of a kernel. */
+  if (n * k < SN__GEMM_TEAM_WORK / 8) team = NULL;
+  if (trans)
+    sn__team_run(team, (n + width - 1) / width, pack_panel_task, &job);
+  else
+    sn__team_run(team, (k + TASK_ROWS - 1) / TASK_ROWS, pack_rows_task, &job);
 }
 
 static size_t align_up(size_t x) {

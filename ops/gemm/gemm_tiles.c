@@ -11,6 +11,8 @@
 #define TILE_COLS 256
 /* Rows of packed A start this far apart, so that they do not fall on the same cache lines. */
 #define A_GAP     16
+/* Rows packed at a time where the packed parts lie far apart: few enough for a level-1 cache. */
+#define CHUNK     16
 /* m * n * k of the smallest work worth handing to another thread. */
 #define TASK_WORK 120000
 
@@ -27,6 +29,7 @@ typedef struct tile_job {
 /* One tile in one cut of k. */
 typedef struct tile {
   const float *a, *b;
+  const float *next_a, *next_b; /* where the next cut's parts lie, if they are to be packed */
   float *a_scratch, *b_scratch;
   int64_t rows, cols;
   sn__gemm_block block; /* what all its blocks share */
@@ -58,32 +61,54 @@ static void pack_a_tile(const tile_job *job, tile *t, const row_cut *cut) {
   sn__gemm_block *block = &t->block;
   float *out = t->a_scratch;
   if (g->trans_a) {
-    const int64_t pitch = job->kernels->a_pitch;
-    int64_t i = 0;
-    for (int64_t s = 0; s < cut->blocks; s++) {
-      const int64_t rows = cut->low + (s < cut->high_blocks);
-      job->kernels->pack_a_columns(t->a + i, g->lda, rows, block->k, out + s * block->k * pitch);
-      i += rows;
+    block->a_row = SN__GEMM_A_PITCH;
+    for (int64_t p = 0; p < block->k; p += CHUNK) {
+      const float *a = t->a + p * g->lda;
+      for (int64_t s = 0; s < cut->blocks; s++) {
+        const int64_t rows = cut->low + (s < cut->high_blocks);
+        job->kernels->pack_a_columns(a, g->lda, rows, least(CHUNK, block->k - p),
+                                     out + (s * block->k + p) * SN__GEMM_A_PITCH);
+        a += rows;
+      }
     }
-    block->a_row = pitch;
   } else {
-    const int64_t pitch = SN__GEMM_KC + A_GAP;
+    block->a_row = SN__GEMM_KC + A_GAP;
     for (int64_t i = 0; i < t->rows; i++)
-      memcpy(out + i * pitch, t->a + i * g->lda, (size_t)block->k * sizeof *out);
-    block->a_row = pitch;
+      memcpy(out + i * block->a_row, t->a + i * g->lda, (size_t)block->k * sizeof *out);
   }
   t->a = out;
 }
 
 static void pack_b_tile(const tile_job *job, tile *t) {
   const sn__gemm_args *g = job->args;
-  const int64_t width = 2 * job->kernels->lanes;
-  for (int64_t j = 0; j < t->cols; j += width)
-    job->kernels->pack_panel(g->trans_b ? t->b + j * g->ldb : t->b + j, g->ldb, g->trans_b,
-                             least(width, t->cols - j), t->block.k, t->b_scratch + j * t->block.k);
+  const int64_t width = 2 * job->kernels->lanes, k = t->block.k;
+  const int64_t chunk = g->trans_b ? k : CHUNK;
+  for (int64_t p = 0; p < k; p += chunk)
+    for (int64_t j = 0; j < t->cols; j += width)
+      job->kernels->pack_panel(g->trans_b ? t->b + j * g->ldb : t->b + p * g->ldb + j, g->ldb,
+                               g->trans_b, least(width, t->cols - j), least(chunk, k - p),
+                               t->b_scratch + j * k + p * width);
   t->b = t->b_scratch;
   t->block.b_row = width;
-  t->block.b_panel = width * t->block.k;
+  t->block.b_panel = width * k;
+}
+
+/* The part of an operand's stored rows that falls to call `turn` of `turns`, asked for ahead of its
+ * packing: the team's cut of C makes it lie in many short rows that no hardware prefetcher follows.
+ */
+static void fetch_part(const float *x, int64_t ld, int64_t rows, int64_t cols, int64_t turn,
+                       int64_t turns) {
+  for (int64_t i = rows * turn / turns; i < rows * (turn + 1) / turns; i++)
+    for (int64_t j = 0; j < cols; j += 16)
+      __builtin_prefetch(x + i * ld + j, 0, 2);
+}
+
+static void fetch_next(const sn__gemm_args *g, const tile *t, int64_t turn, int64_t turns) {
+  const int64_t k = SN__GEMM_KC;
+  if (t->next_a != NULL)
+    fetch_part(t->next_a, g->lda, g->trans_a ? k : t->rows, g->trans_a ? t->rows : k, turn, turns);
+  if (t->next_b != NULL)
+    fetch_part(t->next_b, g->ldb, g->trans_b ? t->cols : k, g->trans_b ? k : t->cols, turn, turns);
 }
 
 static void run_blocks(const tile_job *job, const tile *t, const row_cut *cut) {
@@ -92,6 +117,9 @@ static void run_blocks(const tile_job *job, const tile *t, const row_cut *cut) {
   const bool columns = job->args->trans_a, packed_columns = columns && job->pack_a;
   const int64_t vectors = ceil_div(t->cols, lanes);
   const int widest = kernels->wide[cut->low + (cut->high_blocks > 0)];
+  const bool fetch = t->next_a != NULL || t->next_b != NULL;
+  const int64_t turns = cut->blocks * ceil_div(vectors, widest);
+  int64_t turn = 0;
   for (int64_t v = 0; v < vectors;) {
     const int index = width_index((int)least(vectors - v, widest)), wide = 1 << index;
     sn__gemm_block block = t->block;
@@ -102,6 +130,7 @@ static void run_blocks(const tile_job *job, const tile *t, const row_cut *cut) {
     block.a = t->a;
     for (int64_t s = 0; s < cut->blocks; s++) {
       const int64_t rows = cut->low + (s < cut->high_blocks);
+      if (fetch) fetch_next(job->args, t, turn++, turns);
       kernels->kernel[columns][rows][index](&block);
       block.a += packed_columns ? block.k * block.a_row : columns ? rows : rows * block.a_row;
       block.c += rows * block.c_row;
@@ -118,7 +147,8 @@ static void run_tile(const tile_job *job, int64_t index, float *scratch) {
   const int64_t j = in_product % job->col_tiles * job->tile_cols;
   const int64_t rows = least(job->tile_rows, g->m - i), cols = least(job->tile_cols, g->n - j);
   const int64_t width = 2 * job->kernels->lanes;
-  const row_cut cut = cut_rows(rows, job->kernels->rows_max);
+  const bool wide = ceil_div(cols, job->kernels->lanes) > 3;
+  const row_cut cut = cut_rows(rows, wide ? job->kernels->rows_wide : job->kernels->rows_max);
   const float *a = (const float *)g->a + batch * g->a_stride;
   float *c = (float *)g->c + batch * g->c_stride + i * g->ldc + j;
   for (int64_t p = 0; p < g->k; p += SN__GEMM_KC) {
@@ -141,6 +171,10 @@ static void run_tile(const tile_job *job, int64_t index, float *scratch) {
       t.b = g->trans_b ? b + j * g->ldb + p : b + p * g->ldb + j;
       t.block.b_row = g->ldb;
       t.block.b_panel = width;
+    }
+    if (!last && p + 2 * SN__GEMM_KC <= g->k) { /* only whole cuts: reads stay inside A and B */
+      if (job->pack_a) t.next_a = t.a + SN__GEMM_KC * (g->trans_a ? g->lda : 1);
+      if (job->pack_b) t.next_b = t.b + SN__GEMM_KC * (g->trans_b ? 1 : g->ldb);
     }
     if (job->pack_b) {
       t.b_scratch = scratch + SN__GEMM_SCRATCH_THREAD / sizeof(float) - TILE_COLS * SN__GEMM_KC;
@@ -167,14 +201,16 @@ static void tile_task(void *arg, int64_t index, int worker) {
 /* Rows and columns of a tile: large, but enough tiles for the team to even out. */
 static void choose_tiles(tile_job *job, int threads) {
   const sn__gemm_args *g = job->args;
-  const int64_t width = 2 * job->kernels->lanes, high = job->kernels->rows_max;
-  int64_t row_tiles = g->m <= TILE_ROWS ? 1 : ceil_div(g->m, 18 * high);
+  const int64_t width = 2 * job->kernels->lanes;
+  const int64_t high =
+      g->n > 3 * job->kernels->lanes ? job->kernels->rows_wide : job->kernels->rows_max;
+  int64_t row_tiles = g->m <= TILE_ROWS ? 1 : ceil_div(g->m, 258);
   int64_t col_tiles = ceil_div(g->n, TILE_COLS);
   const int64_t work = g->m * g->n * g->k;
   if (threads > 1) {
     for (;;) {
       const int64_t tiles = row_tiles * col_tiles;
-      if (tiles * g->batch >= 4 * threads || work / tiles < 2 * TASK_WORK) break;
+      if (tiles * g->batch >= 2 * threads || work / tiles < 2 * TASK_WORK) break;
       const int64_t rows = g->m / row_tiles, cols = g->n / col_tiles;
       if (cols >= 2 * 64 && (cols >= rows || job->pack_b))
         col_tiles *= 2;
@@ -193,13 +229,16 @@ static void choose_tiles(tile_job *job, int threads) {
   job->tiles_per_task = ceil_div(TASK_WORK, tile_work);
 }
 
+/* Measured; see the table in docs/performance.md. */
 static void choose_packing(tile_job *job) {
   const sn__gemm_args *g = job->args;
-  const int64_t high = job->kernels->rows_max, width = 2 * job->kernels->lanes;
-  /* A kernel reads whole vectors of B, so a last vector that is not full needs padding. */
-  job->pack_b = job->panels == NULL && (g->trans_b || g->n % job->kernels->lanes != 0 ||
-                                        (g->m > 2 * high && g->ldb >= 128));
-  job->pack_a = g->n > 3 * width && g->m > 4 && (g->trans_a || g->lda % 256 == 0);
+  const int lanes = job->kernels->lanes;
+  /* A kernel reads whole vectors of B: in columns of its stored form they do not exist, and a last
+   * one that is not full needs padding. Otherwise packing pays where many rows use it. */
+  job->pack_b = job->panels == NULL && (g->trans_b || g->n % lanes != 0 ||
+                                        (g->m >= 256 && g->ldb >= (g->trans_a ? 512 : 64)));
+  /* Rows of A are read in place. So are columns, unless each lies on a page of its own. */
+  job->pack_a = g->trans_a && g->lda > 256 && g->n > 3 * lanes && g->m > 4;
 }
 
 sn_status sn__gemm_tiles_f32(const sn__gemm_args *g, sn__team *team) {

@@ -157,6 +157,45 @@ START_TEST(no_wake_up_is_lost) {
 }
 END_TEST
 
+typedef struct crowd {
+  pthread_t threads[4];
+  sn__timeline *turn, *came[4];
+  _Atomic int next;
+  int rounds;
+} crowd;
+
+static void *crowd_main(void *arg) {
+  crowd *c = arg;
+  sn__timeline *mine = c->came[atomic_fetch_add(&c->next, 1)];
+  for (int i = 1; i <= c->rounds; i++) {
+    sn_status_free(sn__timeline_wait(c->turn, (uint64_t)i, SN__FOREVER));
+    sn__timeline_signal(mine, (uint64_t)i);
+  }
+  return NULL;
+}
+
+/* Many sleepers on one timeline register again while others are being woken. */
+START_TEST(crowds_are_woken) {
+  crowd c = {.rounds = 3000};
+  ck_sn_ok(sn__timeline_create(0, &c.turn));
+  for (int i = 0; i < 4; i++)
+    ck_sn_ok(sn__timeline_create(0, &c.came[i]));
+  for (int i = 0; i < 4; i++) {
+    ck_assert_int_eq(pthread_create(&c.threads[i], NULL, crowd_main, &c), 0);
+  }
+  for (int i = 1; i <= c.rounds; i++) {
+    /* Wait for one of them only, so that the others come late and at odd moments. */
+    sn__timeline_signal(c.turn, (uint64_t)i);
+    ck_sn_ok(sn__timeline_wait(c.came[i % 4], (uint64_t)i, SN__FOREVER));
+  }
+  for (int i = 0; i < 4; i++)
+    pthread_join(c.threads[i], NULL);
+  for (int i = 0; i < 4; i++)
+    sn__timeline_free(c.came[i]);
+  sn__timeline_free(c.turn);
+}
+END_TEST
+
 static void *signal_main(void *arg) {
   sn__timeline_signal(arg, 1);
   return NULL;
@@ -195,6 +234,7 @@ static Suite *suite(void) {
   tcase_add_test(t, several_points);
   tcase_add_test(t, sleepers_wake);
   tcase_add_test(t, no_wake_up_is_lost);
+  tcase_add_test(t, crowds_are_woken);
   tcase_add_test(t, waiter_may_free);
   tcase_add_test(t, out_of_memory);
   suite_add_tcase(s, t);

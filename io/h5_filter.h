@@ -4,6 +4,7 @@
 #ifndef SN_IO_H5_FILTER_H
 #define SN_IO_H5_FILTER_H
 
+#include "io/h5_lzf.h"
 #include "io/h5_report.h"
 
 #define SN__H5_FILTER_DEFLATE    1u
@@ -34,8 +35,5 @@ SN_MUST_USE sn_status sn__h5_filter_decode(const sn__h5_filter *filters, size_t 
 
 /* Fletcher's checksum as HDF5 stores it; each half is defined modulo 65535 only. */
 uint32_t sn__h5_fletcher32(const uint8_t *bytes, size_t size);
-
-/* Returns the bytes written, or SIZE_MAX when the input is not LZF or does not fit. */
-size_t sn__h5_lzf_decode(const uint8_t *in, size_t size, uint8_t *out, size_t capacity);
 
 #endif

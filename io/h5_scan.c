@@ -230,23 +230,39 @@ static void reap_gently(child *c) {
 /* ---- judging -----------------------------------------------------------------------------------
  */
 
+/* The driver's name stands in clear near the superblock: "NCSAfami", "NCSAmult". */
+static bool names_driver(const char *path, const char *name) {
+  char head[1024];
+  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return false;
+  ssize_t n = pread(fd, head, sizeof head, 0);
+  close(fd);
+  return n > 0 && memmem(head, (size_t)n, name, strlen(name)) != NULL;
+}
+
 /* What libhdf5's words on opening mean to a user. */
 static char *explain(const char *path, const char *words) {
   static const struct {
     const char *has, *means;
   } known[] = {
-      {"signature not found", "is not an HDF5 file: check the path, and that a download is whole"},
-      {"truncated file", "is cut short (it once was longer): copy or download it again"},
-      {"already open for write",
-       "was left marked as open by its writer, which may have crashed: if "
-       "nothing writes to it now, mend it with: h5clear -s FILE"},
-      {"consistency flag", "was left marked as open by its writer, which may have crashed: if "
-                           "nothing writes to it now, mend it with: h5clear -s FILE"},
-      {"unable to lock", "is being written by another program: try again when it has finished"},
-      {"family", "is one member of a family of files: join them into one with: h5repart"},
-      {"multi", "is one half of a split file: join both with h5repack before using it"},
-      {"driver", "is a part of a file split over several: join them with h5repart or h5repack"},
+      {"signature not found", "not an HDF5 file: check the path, and that a download is whole"},
+      {"truncated file", "cut short, it once was longer: copy or download it again"},
+      {"unable to lock", "being written by another program: try again when that has finished"},
   };
+  if (names_driver(path, "NCSAfami"))
+    return sn__format("%s: one member of a family of files, which are one file only together: join "
+                      "them with h5repart (libhdf5: %s)",
+                      path, words);
+  if (names_driver(path, "NCSAmult"))
+    return sn__format(
+        "%s: one part of a file split by kinds of data: where all parts are, join them "
+        "with h5repack (libhdf5: %s)",
+        path, words);
+  if (strstr(words, "already open for write") != NULL || strstr(words, "consistency flag") != NULL)
+    return sn__format(
+        "%s: marked as open by a writer, which may have crashed: if nothing writes to it "
+        "now, mend it with: h5clear -s %s",
+        path, path);
   for (size_t i = 0; i < sizeof known / sizeof *known; ++i)
     if (strstr(words, known[i].has) != NULL)
       return sn__format("%s: %s (libhdf5: %s)", path, known[i].means, words);

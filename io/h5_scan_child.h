@@ -34,7 +34,10 @@ void sn__say_end(void); /* the record goes out */
 void sn__say_at(const char *path, const char *stage);
 void sn__say_words(sn__wire_tag tag, const char *path, const char *words);
 
-/* The deepest message of libhdf5's error stack, or "unknown error". Valid until the next call. */
+/* From here on libhdf5 prints nothing and the cause of its last failure is kept. */
+void sn__say_keep_errors(void);
+/* That cause, libhdf5's deepest message, or "unknown error". Valid until the next call; forgotten
+ * by it. */
 const char *sn__say_why(void);
 
 void *sn__scan_alloc(size_t size); /* never NULL: ends the process when memory is short */

@@ -111,7 +111,6 @@ static bool odd_fill(const subject *s) {
 
 typedef struct table {
   uint32_t count;
-  sn__wire_tag open;
   uint64_t rows[CHUNKS_PER_RECORD][4];
 } table;
 
@@ -127,6 +126,17 @@ static void flush(table *t) {
   }
   sn__say_end();
   t->count = 0;
+}
+
+/* Edge chunks may be kept unfiltered without their masks saying so. */
+static bool edge_unfiltered(const subject *s, const hsize_t *at) {
+  unsigned options = 0;
+  if (H5Pget_chunk_opts(s->plist, &options) < 0 ||
+      (options & H5D_CHUNK_DONT_FILTER_PARTIAL_CHUNKS) == 0)
+    return false;
+  for (int i = 0; i < s->rank; ++i)
+    if (at[i] + s->chunk[i] > s->dims[i]) return true;
+  return false;
 }
 
 static void add_chunk(table *t, uint64_t index, uint64_t address, uint64_t size, unsigned mask) {
@@ -176,7 +186,7 @@ static bool list_by_coordinates(const subject *s, table *t, int fd, uint64_t use
     if (address != HADDR_UNDEF && size > 0) {
       if (!have_base) base = chunk_base(s, fd, at, address, size, userblock);
       have_base = true;
-      add_chunk(t, index, address + base, size, mask);
+      add_chunk(t, index, address + base, size, edge_unfiltered(s, at) ? UINT32_MAX : mask);
     }
     int i = s->rank - 1;
     for (; i >= 0; --i) {
@@ -200,7 +210,8 @@ static bool list_by_number(const subject *s, table *t, hsize_t count, int fd, ui
     bool inside = true; /* chunks outlive a dataset's shrinking */
     for (int i = 0; i < s->rank; ++i)
       inside = inside && at[i] < s->dims[i];
-    if (inside) add_chunk(t, linear(s, at), address + base, size, mask);
+    if (inside)
+      add_chunk(t, linear(s, at), address + base, size, edge_unfiltered(s, at) ? UINT32_MAX : mask);
   }
   return true;
 }

@@ -96,17 +96,30 @@ void sn__say_at(const char *path, const char *stage) {
   sn__say_words(SN__WIRE_AT, path, stage);
 }
 
+/* libhdf5 forgets its errors at the next call, a close for instance, so they are kept as they come.
+ */
+static char why[200];
+
 static herr_t first_message(unsigned n, const H5E_error2_t *error, void *user) {
-  char *words = user;
-  if (n == 0 && error->desc != NULL) snprintf(words, 200, "%s", error->desc);
+  (void)user;
+  if (n == 0 && error->desc != NULL) snprintf(why, sizeof why, "%s", error->desc);
   return 0;
 }
 
+static herr_t keep_error(hid_t stack, void *user) {
+  (void)user;
+  H5Ewalk2(stack, H5E_WALK_UPWARD, first_message, NULL);
+  return 0;
+}
+
+void sn__say_keep_errors(void) {
+  H5Eset_auto2(H5E_DEFAULT, keep_error, NULL);
+}
+
 const char *sn__say_why(void) {
-  static char words[200];
-  words[0] = '\0';
-  H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, first_message, words);
-  H5Eclear2(H5E_DEFAULT);
+  static char words[sizeof why];
+  memcpy(words, why, sizeof why);
+  why[0] = '\0';
   return words[0] != '\0' ? words : "unknown error";
 }
 

@@ -95,9 +95,12 @@ void sn__word_wake_all(_Atomic uint32_t *word) {
 }
 
 /* Spinning pays when what is waited for comes within the time that sleeping and waking take
- * (5-50 us). The probe keeps a spin that has not paid lately from costing more than a few us. */
+ * (5-50 us), and harms when it keeps the CPU from the thread that is waited for. The limit follows
+ * what paid lately. Now and then a full spin is tried all the same: two threads that wait for each
+ * other would stay slow for good once both sleep, each because the other one does. */
 #define SPIN_MOST_NS  50000u
-#define SPIN_PROBE_NS 2000u
+#define SPIN_LEAST_NS 2000u
+#define SPIN_TRY      16u /* every so many waits */
 
 static _Atomic int spinners;
 
@@ -109,14 +112,30 @@ static inline void cpu_relax(void) {
 #endif
 }
 
-bool sn__spin_begin(sn__spin *spin, sn__spinning *out_spinning) {
-  if (atomic_fetch_add_explicit(&spinners, 1, memory_order_relaxed) + 1 >= sn__cpu_count()) {
-    atomic_fetch_sub_explicit(&spinners, 1, memory_order_relaxed);
-    return false;
+/* One of the places for spinners, of which there are fewer than CPUs. Whoever was just signalled
+ * still holds its place for a moment, so one look is not enough. */
+static bool take_place(void) {
+  int places = sn__cpu_count() - 1;
+  for (int turn = 0; turn < 16; turn++) {
+    int taken = atomic_load_explicit(&spinners, memory_order_relaxed);
+    if (taken < places &&
+        atomic_compare_exchange_strong_explicit(&spinners, &taken, taken + 1, memory_order_relaxed,
+                                                memory_order_relaxed)) {
+      return true;
+    }
+    cpu_relax();
   }
+  return false;
+}
+
+bool sn__spin_begin(sn__spin *spin, sn__spinning *out_spinning) {
+  if (!take_place()) return false;
   if (spin->limit_ns == 0) spin->limit_ns = SPIN_MOST_NS / 2;
   out_spinning->turns = 0;
-  out_spinning->end_ns = sn__now_ns() + spin->limit_ns;
+  out_spinning->trial = ++spin->waits % SPIN_TRY == 0;
+  out_spinning->start_ns = sn__now_ns();
+  out_spinning->end_ns =
+      out_spinning->start_ns + (out_spinning->trial ? SPIN_MOST_NS : spin->limit_ns);
   return true;
 }
 
@@ -125,12 +144,18 @@ bool sn__spin_again(sn__spinning *spinning) {
   return ++spinning->turns % 16 != 0 || sn__now_ns() < spinning->end_ns;
 }
 
-void sn__spin_end(sn__spin *spin, bool paid) {
+void sn__spin_end(sn__spin *spin, const sn__spinning *spinning, bool paid) {
   atomic_fetch_sub_explicit(&spinners, 1, memory_order_relaxed);
-  uint32_t next = paid ? spin->limit_ns * 2 : spin->limit_ns / 2;
+  uint64_t next = spin->limit_ns;
+  if (paid) {
+    uint64_t took = sn__now_ns() - spinning->start_ns;
+    if (next < 2 * took) next = 2 * took;
+  } else if (!spinning->trial) {
+    next /= 2;
+  }
   if (next > SPIN_MOST_NS) next = SPIN_MOST_NS;
-  if (next < SPIN_PROBE_NS) next = SPIN_PROBE_NS;
-  spin->limit_ns = next;
+  if (next < SPIN_LEAST_NS) next = SPIN_LEAST_NS;
+  spin->limit_ns = (uint32_t)next;
 }
 
 bool sn__spin_while(sn__spin *spin, _Atomic uint32_t *word, uint32_t value) {
@@ -141,6 +166,6 @@ bool sn__spin_while(sn__spin *spin, _Atomic uint32_t *word, uint32_t value) {
          sn__spin_again(&spinning)) {
     continue;
   }
-  sn__spin_end(spin, paid);
+  sn__spin_end(spin, &spinning, paid);
   return paid;
 }

@@ -37,6 +37,7 @@ void sn__word_wake(_Atomic uint32_t *word, int threads);
  * spinning paid, shrinks when it did not. Zero-initialise. */
 typedef struct sn__spin {
   uint32_t limit_ns;
+  uint32_t waits;
 } sn__spin;
 
 /* Around any look that may succeed soon:
@@ -45,19 +46,20 @@ typedef struct sn__spin {
  *   bool paid = false;
  *   if (sn__spin_begin(spin, &s)) {
  *     while (!(paid = look()) && sn__spin_again(&s)) continue;
- *     sn__spin_end(spin, paid);
+ *     sn__spin_end(spin, &s, paid);
  *   }
  *
  * Begin is false when as many threads spin as there are spare CPUs: a spinner must not take the CPU
  * of the thread it waits for. */
 typedef struct sn__spinning {
-  uint64_t end_ns;
+  uint64_t start_ns, end_ns;
   uint32_t turns;
+  bool trial;
 } sn__spinning;
 
 bool sn__spin_begin(sn__spin *spin, sn__spinning *out_spinning);
 bool sn__spin_again(sn__spinning *spinning); /* pauses; false at the limit */
-void sn__spin_end(sn__spin *spin, bool paid);
+void sn__spin_end(sn__spin *spin, const sn__spinning *spinning, bool paid);
 
 /* Spins until *word != value or the limit; true when the word changed. */
 bool sn__spin_while(sn__spin *spin, _Atomic uint32_t *word, uint32_t value);

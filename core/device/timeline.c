@@ -116,7 +116,7 @@ static sn_status wait_until(sn__timeline *timeline, uint64_t value, uint64_t dea
   if (!done && deadline_ns != 0 && sn__spin_begin(&spin, &spinning)) {
     while (!(done = over(timeline, value, &failure)) && sn__spin_again(&spinning))
       continue;
-    sn__spin_end(&spin, done);
+    sn__spin_end(&spin, &spinning, done);
   }
   while (!done) {
     uint32_t epoch = atomic_load(&timeline->epoch);

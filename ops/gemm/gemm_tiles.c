@@ -9,8 +9,6 @@
 /* The largest tile: its packed parts of A and B stay well inside a level-2 cache. */
 #define TILE_ROWS 384
 #define TILE_COLS 256
-/* Rows of packed A start this far apart, so that they do not fall on the same cache lines. */
-#define A_GAP     16
 /* Rows packed at a time where the packed parts lie far apart: few enough for a level-1 cache. */
 #define CHUNK     16
 /* m * n * k of the smallest work worth handing to another thread. */
@@ -29,7 +27,7 @@ typedef struct tile_job {
 /* One tile in one cut of k. */
 typedef struct tile {
   const float *a, *b;
-  const float *next_a, *next_b; /* where the next cut's parts lie, if they are to be packed */
+  const float *next_a, *next_b; /* the next cut's parts, if they are to be packed; or NULL */
   float *a_scratch, *b_scratch;
   int64_t rows, cols;
   sn__gemm_block block; /* what all its blocks share */
@@ -58,25 +56,18 @@ static row_cut cut_rows(int64_t rows, int rows_max) {
 
 static void pack_a_tile(const tile_job *job, tile *t, const row_cut *cut) {
   const sn__gemm_args *g = job->args;
-  sn__gemm_block *block = &t->block;
-  float *out = t->a_scratch;
-  if (g->trans_a) {
-    block->a_row = SN__GEMM_A_PITCH;
-    for (int64_t p = 0; p < block->k; p += CHUNK) {
-      const float *a = t->a + p * g->lda;
-      for (int64_t s = 0; s < cut->blocks; s++) {
-        const int64_t rows = cut->low + (s < cut->high_blocks);
-        job->kernels->pack_a_columns(a, g->lda, rows, least(CHUNK, block->k - p),
-                                     out + (s * block->k + p) * SN__GEMM_A_PITCH);
-        a += rows;
-      }
+  const int64_t k = t->block.k;
+  for (int64_t p = 0; p < k; p += CHUNK) {
+    const float *a = t->a + p * g->lda;
+    for (int64_t s = 0; s < cut->blocks; s++) {
+      const int64_t rows = cut->low + (s < cut->high_blocks);
+      job->kernels->pack_a_columns(a, g->lda, rows, least(CHUNK, k - p),
+                                   t->a_scratch + (s * k + p) * SN__GEMM_A_PITCH);
+      a += rows;
     }
-  } else {
-    block->a_row = SN__GEMM_KC + A_GAP;
-    for (int64_t i = 0; i < t->rows; i++)
-      memcpy(out + i * block->a_row, t->a + i * g->lda, (size_t)block->k * sizeof *out);
   }
-  t->a = out;
+  t->a = t->a_scratch;
+  t->block.a_row = SN__GEMM_A_PITCH;
 }
 
 static void pack_b_tile(const tile_job *job, tile *t) {
@@ -105,8 +96,7 @@ static void fetch_part(const float *x, int64_t ld, int64_t rows, int64_t cols, i
 
 static void fetch_next(const sn__gemm_args *g, const tile *t, int64_t turn, int64_t turns) {
   const int64_t k = SN__GEMM_KC;
-  if (t->next_a != NULL)
-    fetch_part(t->next_a, g->lda, g->trans_a ? k : t->rows, g->trans_a ? t->rows : k, turn, turns);
+  if (t->next_a != NULL) fetch_part(t->next_a, g->lda, k, t->rows, turn, turns);
   if (t->next_b != NULL)
     fetch_part(t->next_b, g->ldb, g->trans_b ? t->cols : k, g->trans_b ? k : t->cols, turn, turns);
 }
@@ -114,7 +104,7 @@ static void fetch_next(const sn__gemm_args *g, const tile *t, int64_t turn, int6
 static void run_blocks(const tile_job *job, const tile *t, const row_cut *cut) {
   const sn__gemm_kernels *kernels = job->kernels;
   const int lanes = kernels->lanes;
-  const bool columns = job->args->trans_a, packed_columns = columns && job->pack_a;
+  const bool columns = job->args->trans_a, packed_a = t->a == t->a_scratch;
   const int64_t vectors = ceil_div(t->cols, lanes);
   const int widest = kernels->wide[cut->low + (cut->high_blocks > 0)];
   const bool fetch = t->next_a != NULL || t->next_b != NULL;
@@ -130,9 +120,9 @@ static void run_blocks(const tile_job *job, const tile *t, const row_cut *cut) {
     block.a = t->a;
     for (int64_t s = 0; s < cut->blocks; s++) {
       const int64_t rows = cut->low + (s < cut->high_blocks);
-      if (fetch) fetch_next(job->args, t, turn++, turns);
+      if (fetch && turn < turns) fetch_next(job->args, t, turn++, turns);
       kernels->kernel[columns][rows][index](&block);
-      block.a += packed_columns ? block.k * block.a_row : columns ? rows : rows * block.a_row;
+      block.a += packed_a ? block.k * block.a_row : columns ? rows : rows * block.a_row;
       block.c += rows * block.c_row;
     }
     v += wide;
@@ -148,6 +138,8 @@ static void run_tile(const tile_job *job, int64_t index, float *scratch) {
   const int64_t rows = least(job->tile_rows, g->m - i), cols = least(job->tile_cols, g->n - j);
   const int64_t width = 2 * job->kernels->lanes;
   const bool wide = ceil_div(cols, job->kernels->lanes) > 3;
+  /* A is packed for the low blocks of wide tiles; a narrow last tile reads it in place. */
+  const bool pack_a = job->pack_a && wide;
   const row_cut cut = cut_rows(rows, wide ? job->kernels->rows_wide : job->kernels->rows_max);
   const float *a = (const float *)g->a + batch * g->a_stride;
   float *c = (float *)g->c + batch * g->c_stride + i * g->ldc + j;
@@ -173,14 +165,14 @@ static void run_tile(const tile_job *job, int64_t index, float *scratch) {
       t.block.b_panel = width;
     }
     if (!last && p + 2 * SN__GEMM_KC <= g->k) { /* only whole cuts: reads stay inside A and B */
-      if (job->pack_a) t.next_a = t.a + SN__GEMM_KC * (g->trans_a ? g->lda : 1);
+      if (pack_a) t.next_a = t.a + SN__GEMM_KC * g->lda;
       if (job->pack_b) t.next_b = t.b + SN__GEMM_KC * (g->trans_b ? 1 : g->ldb);
     }
     if (job->pack_b) {
       t.b_scratch = scratch + SN__GEMM_SCRATCH_THREAD / sizeof(float) - TILE_COLS * SN__GEMM_KC;
       pack_b_tile(job, &t);
     }
-    if (job->pack_a) pack_a_tile(job, &t, &cut);
+    if (pack_a) pack_a_tile(job, &t, &cut);
     run_blocks(job, &t, &cut);
   }
   if (g->epilogue != NULL)

@@ -222,7 +222,7 @@ static sn_status read_pin(sn__reader *reader, const char *module, const yaml_nod
                           const yaml_node_t *value) {
   sn_model_config *config = reader->config;
   size_t before = config->pin_count;
-  if (*module == '\0' || strlen(module) > 4 * SN__CONFIG_NAME_MAX)
+  if (*module == '\0' || strlen(module) > (size_t)4 * SN__CONFIG_NAME_MAX)
     return sn_status_make(SN_CODE_CONFIG, "module %s in placement %s is no usable name",
                           sn__shown(reader, module), sn__where(reader, key));
   if (before >= SN__CONFIG_PINS_MAX)
@@ -258,7 +258,7 @@ static sn_status read_source(sn__reader *reader, sn_config_split split, const ch
                              const yaml_node_t *key, const yaml_node_t *value) {
   sn_model_split *into = &reader->config->data[split];
   size_t before = into->count;
-  if (!sn__config_name_ok(name) || before >= 2 * SN__CONFIG_MODULES_MAX)
+  if (!sn__config_name_ok(name) || before >= (size_t)2 * SN__CONFIG_MODULES_MAX)
     return sn_status_make(SN_CODE_CONFIG, "%s in data.%s %s is not the name of an input or output",
                           sn__shown(reader, name), split_keys[split], sn__where(reader, key));
   sn_model_source *source;
@@ -429,6 +429,7 @@ static sn_status with_document(sn__reader *reader, const char *text, size_t size
   }
   yaml_document_delete(&document);
   yaml_parser_delete(&parser);
+  reader->document = NULL;
   return status;
 }
 

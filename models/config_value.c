@@ -272,7 +272,7 @@ static sn_status read_ints(sn__reader *reader, const sn__key *key, sn_config_int
   if (items == NULL) return sn_status_out_of_memory();
   for (size_t i = 0; i < count; i++) {
     const yaml_node_t *item = node_at(reader, node->data.sequence.items.start[i]);
-    const char *text;
+    const char *text = "";
     SN_TRY(sn__scalar_text(reader, key->name, item, &text));
     SN_TRY(read_int(reader, key, &items[i], item, text));
   }
@@ -289,7 +289,7 @@ static sn_status read_texts(sn__reader *reader, const sn__key *key, sn_config_te
   if (items == NULL) return sn_status_out_of_memory();
   for (size_t i = 0; i < count; i++) {
     const yaml_node_t *item = node_at(reader, node->data.sequence.items.start[i]);
-    const char *text;
+    const char *text = "";
     SN_TRY(sn__scalar_text(reader, key->name, item, &text));
     SN_TRY(read_text(reader, key, &items[i], item, text));
     for (size_t j = 0; j < i; j++) {
@@ -313,7 +313,7 @@ static sn_status read_weight_map(sn__reader *reader, const sn__key *key,
   for (size_t i = 0; i < count; i++) {
     const yaml_node_t *name = node_at(reader, pairs[i].key),
                       *value = node_at(reader, pairs[i].value);
-    const char *text;
+    const char *text = "";
     SN_TRY(sn__scalar_text(reader, key->name, name, &text));
     SN_TRY(read_text(reader, key, &names[i], name, text));
     for (size_t j = 0; j < i; j++) {
@@ -332,7 +332,7 @@ static sn_status read_weights(sn__reader *reader, const sn__key *key,
                               sn_config_class_weights *field, const yaml_node_t *node) {
   if (node->type == YAML_MAPPING_NODE) return read_weight_map(reader, key, field, node);
   if (node->type != YAML_SEQUENCE_NODE) {
-    const char *text;
+    const char *text = "";
     SN_TRY(sn__scalar_text(reader, key->name, node, &text));
     bool balanced = strcmp(text, "balanced") == 0;
     if (!balanced && strcmp(text, "none") != 0)
@@ -347,7 +347,7 @@ static sn_status read_weights(sn__reader *reader, const sn__key *key,
   if (items == NULL) return sn_status_out_of_memory();
   for (size_t i = 0; i < count; i++) {
     const yaml_node_t *item = node_at(reader, node->data.sequence.items.start[i]);
-    const char *text;
+    const char *text = "";
     SN_TRY(sn__scalar_text(reader, key->name, item, &text));
     SN_TRY(read_number(reader, key, &items[i], item, text));
   }
@@ -364,7 +364,7 @@ sn_status sn__value_read(sn__reader *reader, const sn__key *key, void *object,
   case SN__KEY_WEIGHTS: return read_weights(reader, key, field, node);
   default: break;
   }
-  const char *text;
+  const char *text = "";
   SN_TRY(sn__scalar_text(reader, key->name, node, &text));
   if (node->data.scalar.style != YAML_PLAIN_SCALAR_STYLE && key->type != SN__KEY_TEXT &&
       key->type != SN__KEY_PATH && key->type != SN__KEY_LABEL && key->type != SN__KEY_CHOICE &&

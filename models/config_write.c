@@ -17,10 +17,10 @@ typedef struct writer {
 } writer;
 
 static void put_bytes(writer *w, const char *bytes, size_t count) {
-  if (w->failed) return;
+  if (w->failed || count == 0) return;
   size_t need;
   if (!sn__size_add(w->length, count, &need) || !sn__size_add(need, 1, &need) ||
-      !sn__grow((void **)&w->text, &w->capacity, need, 1)) {
+      !sn__grow((void **)&w->text, &w->capacity, need, 1) || w->text == NULL) {
     w->failed = true;
     return;
   }
@@ -30,7 +30,7 @@ static void put_bytes(writer *w, const char *bytes, size_t count) {
 }
 
 static void put(writer *w, const char *text) {
-  put_bytes(w, text, strlen(text));
+  put_bytes(w, text, text != NULL ? strlen(text) : 0);
 }
 
 static void put_int(writer *w, int64_t value) {

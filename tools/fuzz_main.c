@@ -94,6 +94,7 @@ static void mutate_once(void) {
   case 3: replace_bytes(draw(input_size + 1), 0, copy, count); break;
   case 4: replace_bytes(at, 0, &byte, 1); break;
   case 5: {
+    if (seed_count == 0) break;
     size_t other = draw(seed_count), from = draw(seeds[other].size + 1);
     size_t room = seeds[other].size - from;
     replace_bytes(at, count, seeds[other].bytes + from, draw((room < 256 ? room : 256) + 1));

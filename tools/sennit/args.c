@@ -166,8 +166,8 @@ static sn_status find_option(const arg_command *command, const char *given, size
 }
 
 static sn_status take_option(arg_set *out, int argc, char **argv, int *at) {
-  size_t row_index;
-  const char *value;
+  size_t row_index = 0;
+  const char *value = NULL;
   const char *given = argv[(*at)++];
   SN_TRY(find_option(out->command, given, &row_index, &value));
   const arg_row *row = &out->command->rows[row_index];

@@ -5,10 +5,13 @@
 #include "core/device/device.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <time.h>
 
+#include "core/device/thread.h"
+#include "core/op.h"
 #include "tests/check_sn.h"
 #include "tests/fail_alloc.h"
 
@@ -649,6 +652,68 @@ START_TEST(every_allocation_may_fail) {
 }
 END_TEST
 
+static _Atomic int started;
+static void count_start(void) {
+  atomic_fetch_add(&started, 1);
+}
+
+static sn_status check_mask(void *arg, sn__team *team) {
+  sigset_t mask;
+  pthread_sigmask(SIG_SETMASK, NULL, &mask);
+  if (sigismember(&mask, SIGINT) == 1 && sigismember(&mask, SIGPROF) == 1) count(arg, team);
+  return SN_OK;
+}
+
+/* Signals are the host program's; and whoever must prepare each of our threads gets to see it. */
+START_TEST(workers_are_quiet_guests) {
+  sn__thread_started = count_start;
+  create(_i);
+  _Atomic int quiet = 0;
+  sn__command c = {.run = check_mask, .arg = &quiet};
+  submit(devices[0], SN__QUEUE_COMPUTE, &c, 1);
+  submit(devices[0], SN__QUEUE_COPY, &c, 1);
+  sn__device_drain(devices[0]);
+  end();
+  sn__thread_started = NULL;
+  ck_assert_int_eq(atomic_load(&quiet), ran(2));
+  int helpers = N_DEVICES * (kind->threads - 1), compute = kind->computes ? N_DEVICES : 1;
+  ck_assert_int_eq(atomic_load(&started), helpers + compute + 1);
+}
+END_TEST
+
+static sn_status use_team(void *arg, sn__team *team) {
+  *(int *)arg = sn__team_threads(team);
+  return SN_OK;
+}
+
+START_TEST(compute_gets_the_team) {
+  create(_i);
+  int threads[SN__QUEUE_COUNT] = {0};
+  for (int q = 0; q < SN__QUEUE_COUNT; q++) {
+    sn__command c = {.run = use_team, .arg = &threads[q]};
+    submit(devices[0], (sn__queue)q, &c, 1);
+    sn__device_drain(devices[0]);
+  }
+  ck_assert_int_eq(threads[SN__QUEUE_COMPUTE], ran(kind->threads));
+  ck_assert_int_eq(threads[SN__QUEUE_COPY], ran(1));
+  end();
+}
+END_TEST
+
+static sn_status no_kernel(const sn__exec *e) {
+  (void)e;
+  return SN_OK;
+}
+
+START_TEST(kernels_are_looked_up) {
+  create(_i);
+  sn_op_def with = {.name = "with", .cpu = no_kernel}, without = {.name = "without"};
+  ck_assert(sn__device_supports(devices[0], &with, SN_F32));
+  if (kind->kind == SN_DEVICE_CPU) ck_assert(!sn__device_supports(devices[0], &without, SN_F32));
+  end();
+}
+END_TEST
+
 /* ---- test mode ----------------------------------------------------------------------------- */
 
 START_TEST(fresh_memory_is_nan_in_test_mode) {
@@ -761,6 +826,9 @@ static Suite *suite(void) {
   tcase_add_loop_test(t, drain_waits_for_both_queues, 0, N_KINDS);
   tcase_add_loop_test(t, many_threads_use_a_device, 0, N_KINDS);
   tcase_add_loop_test(t, every_allocation_may_fail, 0, N_KINDS);
+  tcase_add_loop_test(t, workers_are_quiet_guests, 0, N_KINDS);
+  tcase_add_loop_test(t, compute_gets_the_team, 0, N_KINDS);
+  tcase_add_loop_test(t, kernels_are_looked_up, 0, N_KINDS);
   tcase_add_loop_test(t, fresh_memory_is_nan_in_test_mode, 0, N_KINDS);
   tcase_add_loop_test(t, overruns_are_caught_in_test_mode, 0, N_KINDS);
   suite_add_tcase(s, t);

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "core/alloc.h"
+#include "core/nearest.h"
 
 #define FLAT_BAND_BYTES ((int64_t)1 << 20)
 
@@ -72,24 +73,6 @@ static const char *problem_of(const sn__h5_report *r, const char *path) {
   return NULL;
 }
 
-static size_t distance(const char *a, const char *b) {
-  size_t row[128], n = strlen(b);
-  if (n >= 128 || strlen(a) >= 128) return SIZE_MAX;
-  for (size_t j = 0; j <= n; ++j)
-    row[j] = j;
-  for (size_t i = 1; *a != '\0'; ++a, ++i) {
-    size_t corner = row[0];
-    row[0] = i;
-    for (size_t j = 1; j <= n; ++j) {
-      size_t swap = corner + (*a != b[j - 1]),
-             gap = (row[j] < row[j - 1] ? row[j] : row[j - 1]) + 1;
-      corner = row[j];
-      row[j] = swap < gap ? swap : gap;
-    }
-  }
-  return row[n];
-}
-
 static sn_status not_found(const sn__h5_file *f, const char *path) {
   const sn__h5_report *r = f->report;
   for (size_t i = 0; i < r->link_count; ++i)
@@ -103,14 +86,13 @@ static sn_status not_found(const sn__h5_file *f, const char *path) {
                           "where it came",
                           f->path, path, words);
   const char *nearest = NULL;
-  size_t best = strlen(path) / 2 + 1;
-  for (size_t i = 0; i < r->dataset_count; ++i) {
-    size_t d = distance(path, r->datasets[i].path);
-    if (d < best) {
-      best = d;
+  size_t best = SIZE_MAX;
+  for (size_t i = 0; i < r->dataset_count; ++i)
+    if (sn__is_near(path, r->datasets[i].path) &&
+        sn__edit_distance(path, r->datasets[i].path) < best) {
       nearest = r->datasets[i].path;
+      best = sn__edit_distance(path, nearest);
     }
-  }
   if (nearest != NULL)
     return sn_status_make(SN_CODE_NOT_FOUND, "%s: no dataset %s; did you mean %s?", f->path, path,
                           nearest);

@@ -161,7 +161,9 @@ static size_t free_number(const sn_graph *g, const char *name) {
   const char *path = g->modules[g->module].path;
   size_t skip = strlen(path) + (*path != '\0'), length = strlen(name);
   for (size_t i = 1; i < g->n_nodes; i++) {
-    if (g->nodes[i].module != g->module || sn__node_is_source(&g->nodes[i])) continue;
+    if (g->nodes[i].module != g->module || sn__node_is_source(&g->nodes[i]) ||
+        g->nodes[i].name == NULL)
+      continue;
     const char *other = g->nodes[i].name + skip;
     if (strncmp(other, name, length) != 0) continue;
     if (other[length] == '\0' && used == 0) used = 1;

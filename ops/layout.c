@@ -5,7 +5,7 @@
 
 /* ---- shape rules --------------------------------------------------------------------------- */
 
-const char *sn__shape_words(const sn__infer *c, int i, char *buffer, size_t size) {
+const char *sn__input_words(const sn__infer *c, int i, char *buffer, size_t size) {
   return sn_shape_text(c->graph, &c->in[i].shape, buffer, size);
 }
 
@@ -19,7 +19,7 @@ sn_status sn__want_rank(const sn__infer *c, int i, int32_t least, int32_t most, 
   const int32_t rank = c->in[i].shape.rank;
   if (rank >= least && rank <= most) return SN_OK;
   char text[160];
-  sn__shape_words(c, i, text, sizeof text);
+  sn__input_words(c, i, text, sizeof text);
   if (least == most)
     return sn__infer_fail(c, "%s must have %d dimensions and has %d: %s", what, least, rank, text);
   return sn__infer_fail(c, "%s must have %d to %d dimensions and has %d: %s", what, least, most,
@@ -44,7 +44,7 @@ sn_status sn__want_vector(const sn__infer *c, int i, int64_t n, const char *what
                           sn_dtype_name(c->in[i].dtype), sn_dtype_name(c->in[0].dtype));
   if (c->in[i].shape.rank == 1 && c->in[i].shape.dims[0] == n) return SN_OK;
   return sn__infer_fail(c, "%s must be [%lld], not %s", what, (long long)n,
-                        sn__shape_words(c, i, text, sizeof text));
+                        sn__input_words(c, i, text, sizeof text));
 }
 
 int32_t sn__axis_of(int64_t axis, int32_t rank) {

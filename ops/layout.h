@@ -35,7 +35,7 @@ SN_MUST_USE sn_status sn__want_index(const sn__infer *c, int i, sn__index_kind k
 /* Input i is [n] of the dtype of input 0. */
 SN_MUST_USE sn_status sn__want_vector(const sn__infer *c, int i, int64_t n, const char *what);
 /* The shape of input i, in the caller's buffer. */
-const char *sn__shape_words(const sn__infer *c, int i, char *buffer, size_t size);
+const char *sn__input_words(const sn__infer *c, int i, char *buffer, size_t size);
 /* A negative axis counts from the end; -1 when there is no such axis. */
 int32_t sn__axis_of(int64_t axis, int32_t rank);
 

@@ -9,7 +9,7 @@ static sn_status concat_infer(sn__infer *c) {
   const sn_shape *first = &c->in[0].shape;
   const int32_t axis = sn__axis_of(a->axis, first->rank);
   char text[160], other[160];
-  sn__shape_words(c, 0, text, sizeof text);
+  sn__input_words(c, 0, text, sizeof text);
   if (axis < 0) return sn__infer_fail(c, "there is no axis %lld in %s", (long long)a->axis, text);
   int64_t total = 0;
   for (int i = 0; i < c->n_in; i++) {
@@ -22,10 +22,10 @@ static sn_status concat_infer(sn__infer *c) {
       same = d == axis || s->dims[d] == first->dims[d];
     if (!same)
       return sn__infer_fail(c, "value %d is %s; all but axis %d must be as in the first, %s", i,
-                            sn__shape_words(c, i, other, sizeof other), axis, text);
+                            sn__input_words(c, i, other, sizeof other), axis, text);
     if (c->n_in > 1 && sn_dim_is_symbolic(s->dims[axis]))
       return sn__infer_fail(c, "axis %d of value %d, %s, has no fixed size to add up", axis, i,
-                            sn__shape_words(c, i, other, sizeof other));
+                            sn__input_words(c, i, other, sizeof other));
     total += s->dims[axis];
   }
   c->out[0] = c->in[0];

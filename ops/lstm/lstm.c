@@ -16,8 +16,8 @@ static void lstm_cost(const sn__exec *e, sn__cost *out) {
   sn__recurrent_cost(e, 4, out);
 }
 
-/* dy, steps, gates, cells, then the recurrent kernel of each direction -> dgates, and the gradient
- * of the states at the start of every (sorted) row, which is where the scan keeps it. */
+/* dy, steps, gates, cells, then the recurrent kernel of each direction -> dgates, and scratch
+ * [batch, ..] in which the scan carries the gradients of every row's state. */
 static sn_status lstm_grad_infer(sn__infer *c) {
   const sn__recurrent_attrs *a = c->attrs;
   c->out[0] = c->in[2];
@@ -61,20 +61,20 @@ const sn_op_def sn__op_lstm = {
     .cpu = sn__lstm_cpu,
     .doc = "LSTM over time-major packed rows: y, activated gates, cell states"};
 
-const sn_op_def sn__op_lstm_grad = {
-    .name = "lstm_grad",
-    .version = 1,
-    .min_inputs = 5,
-    .max_inputs = 6,
-    .n_outputs = 2,
-    .flags = SN_OP_GRAD,
-    SN__ATTRS(sn__recurrent_attrs, recurrent_attrs),
-    .infer = lstm_grad_infer,
-    .inplace = {3},
-    .cost = lstm_grad_cost,
-    .workspace = sn__lstm_grad_workspace,
-    .cpu = sn__lstm_grad_cpu,
-    .doc = "gradients of an LSTM's gates before activation and of its first states"};
+const sn_op_def sn__op_lstm_grad = {.name = "lstm_grad",
+                                    .version = 1,
+                                    .min_inputs = 5,
+                                    .max_inputs = 6,
+                                    .n_outputs = 2,
+                                    .flags = SN_OP_GRAD,
+                                    SN__ATTRS(sn__recurrent_attrs, recurrent_attrs),
+                                    .infer = lstm_grad_infer,
+                                    .inplace = {3},
+                                    .cost = lstm_grad_cost,
+                                    .workspace = sn__lstm_grad_workspace,
+                                    .cpu = sn__lstm_grad_cpu,
+                                    .doc =
+                                        "gradients of an LSTM's gates before activation; scratch"};
 
 sn_value sn_lstm_op(sn_graph *g, sn_value x, sn_value steps, const sn_recurrent_weights *weights,
                     int directions) {

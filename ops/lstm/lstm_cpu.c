@@ -67,17 +67,6 @@ static sn_status forward_rows(const sn__scan *s, int d, int64_t row, int64_t row
   return SN_OK;
 }
 
-static void add_biases(sn_dtype dtype, const void *a, const void *b, int64_t n, void *out) {
-  for (int64_t i = 0; i < n; i++) {
-    if (dtype == SN_F32)
-      ((float *)out)[i] =
-          (a != NULL ? ((const float *)a)[i] : 0) + (b != NULL ? ((const float *)b)[i] : 0);
-    else
-      ((double *)out)[i] =
-          (a != NULL ? ((const double *)a)[i] : 0) + (b != NULL ? ((const double *)b)[i] : 0);
-  }
-}
-
 sn_status sn__lstm_cpu(const sn__exec *e) {
   const sn__recurrent_attrs *a = e->attrs;
   const int64_t units = e->out[0].shape.dims[1] / a->directions;
@@ -91,7 +80,7 @@ sn_status sn__lstm_cpu(const sn__exec *e) {
     char *bias = memory + sn__lines(sn__gemm_packed_size(s.dtype, 4 * units, units));
     f.kernel[d] =
         sn__gemm_pack_b(s.dtype, 4 * units, units, in[SN__RNN_W_HH].data, 0, true, memory, e->team);
-    add_biases(s.dtype, in[SN__RNN_B_IH].data, in[SN__RNN_B_HH].data, 4 * units, bias);
+    sn__add_biases(s.dtype, in[SN__RNN_B_IH].data, in[SN__RNN_B_HH].data, 4 * units, bias);
     const sn__gemm_args g = {.dtype = s.dtype,
                              .m = s.n,
                              .n = 4 * units,

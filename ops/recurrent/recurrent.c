@@ -12,7 +12,7 @@ static sn_status want_weight(const sn__infer *c, int i, int64_t rows, int64_t co
                           sn_dtype_name(c->in[0].dtype));
   if (s->dims[0] == rows && (cols == 0 ? s->rank == 1 : s->rank == 2 && s->dims[1] == cols))
     return SN_OK;
-  sn__shape_words(c, i, text, sizeof text);
+  sn__input_words(c, i, text, sizeof text);
   if (cols == 0) return sn__infer_fail(c, "%s must be [%lld], not %s", what, (long long)rows, text);
   return sn__infer_fail(c, "%s must be [%lld, %lld], not %s", what, (long long)rows,
                         (long long)cols, text);

@@ -22,7 +22,7 @@ typedef struct sn__recurrent_attrs {
   int64_t directions;
   int64_t kind;      /* sn__recurrent_kind; of the shared gradient ops */
   int64_t direction; /* recurrent_weight_grad: which */
-  int64_t rows;      /* lstm_grad, gru_grad: the batch's dimension, or a bound of it */
+  int64_t rows;      /* lstm_grad, gru_grad: of out[1]; the batch, or a bound of it */
 } sn__recurrent_attrs;
 
 #define SN__RECURRENT_ATTR_ROWS                                                                    \
@@ -55,6 +55,9 @@ sn_value sn__recurrent_add(sn_graph *g, const sn_op_def *op, sn_value x, sn_valu
 sn__recurrent_attrs sn__recurrent_grad_attrs(const sn__grad *c);
 /* dgates (may be invalid) to gradients of x and of every weight that need one. */
 void sn__recurrent_grads(const sn__grad *c, sn__recurrent_kind kind, sn_value dgates);
+
+/* out = a + b; either may be NULL, which is zeros. */
+void sn__add_biases(sn_dtype dtype, const void *a, const void *b, int64_t n, void *out);
 
 /* ---- the scan ---- */
 

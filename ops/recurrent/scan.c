@@ -118,3 +118,14 @@ sn_status sn__scan_run(const sn__scan *s, sn__scan_fn fn) {
   sn__team_run(team, stretches * s->directions, scan_task, &job);
   return atomic_load(&job.status);
 }
+
+void sn__add_biases(sn_dtype dtype, const void *a, const void *b, int64_t n, void *out) {
+  for (int64_t i = 0; i < n; i++) {
+    if (dtype == SN_F32)
+      ((float *)out)[i] =
+          (a != NULL ? ((const float *)a)[i] : 0) + (b != NULL ? ((const float *)b)[i] : 0);
+    else
+      ((double *)out)[i] =
+          (a != NULL ? ((const double *)a)[i] : 0) + (b != NULL ? ((const double *)b)[i] : 0);
+  }
+}

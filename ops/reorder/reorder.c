@@ -10,8 +10,8 @@ static sn_status reorder_infer(sn__infer *c) {
   if (c->in[0].shape.dims[0] != c->in[1].shape.dims[0]) {
     char x[160], map[160];
     return sn__infer_fail(c, "x is %s but the map orders %s elements: they are of two structures",
-                          sn__shape_words(c, 0, x, sizeof x),
-                          sn__shape_words(c, 1, map, sizeof map));
+                          sn__input_words(c, 0, x, sizeof x),
+                          sn__input_words(c, 1, map, sizeof map));
   }
   c->out[0] = c->in[0];
   return SN_OK;

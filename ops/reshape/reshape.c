@@ -38,7 +38,7 @@ static sn_status reshape_infer(sn__infer *c) {
   const sn__reshape_attrs *a = c->attrs;
   const sn_shape *x = &c->in[0].shape;
   char from[160], to[160];
-  sn__shape_words(c, 0, from, sizeof from);
+  sn__input_words(c, 0, from, sizeof from);
   if (a->dims.count < 0 || a->dims.count > SN_MAX_RANK)
     return sn__infer_fail(c, "a shape has at most %d dimensions", SN_MAX_RANK);
   sn_shape y = {.rank = (int32_t)a->dims.count};

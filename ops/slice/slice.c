@@ -10,7 +10,7 @@ static sn_status slice_infer(sn__infer *c) {
   const sn__slice_attrs *a = c->attrs;
   const sn_shape *x = &c->in[0].shape;
   char text[160];
-  sn__shape_words(c, 0, text, sizeof text);
+  sn__input_words(c, 0, text, sizeof text);
   if (a->axis < 0 || a->axis >= x->rank)
     return sn__infer_fail(c, "there is no axis %lld in %s", (long long)a->axis, text);
   const int64_t size = x->dims[a->axis];

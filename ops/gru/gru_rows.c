@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The gates of a step, element by element. */
+#include "ops/gru/gru.h"
+#include "ops/vecmath.h"
+
+#define REAL    float
+#define NAME(n) n##_f32
+#define LOOP    SN__SIMD
+#include "ops/gru/gru_rows.inc"
+#undef REAL
+#undef NAME
+#undef LOOP
+#define REAL    double
+#define NAME(n) n##_f64
+#define LOOP    /* calls the C library */
+#include "ops/gru/gru_rows.inc"
+#undef REAL
+#undef NAME
+
+void sn__gru_rows_run(sn_dtype dtype, const sn__gru_rows *r) {
+  if (dtype == SN_F32)
+    rows_f32(r);
+  else
+    rows_f64(r);
+}
+
+void sn__gru_grad_rows_run(sn_dtype dtype, const sn__gru_grad_rows *r) {
+  if (dtype == SN_F32)
+    grad_rows_f32(r);
+  else
+    grad_rows_f64(r);
+}

@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SN_OPS_SCATTER_ADD_ROWS_SCATTER_ADD_ROWS_H
+#define SN_OPS_SCATTER_ADD_ROWS_SCATTER_ADD_ROWS_H
+
+#include "ops/gather_rows/gather_rows.h"
+
+sn_status sn__scatter_add_rows_cpu(const sn__exec *e);
+
+#endif

@@ -325,13 +325,13 @@ static void share_out(parser *p, int threads) {
   int cpus = 0;
   for (int i = 0; i < p->n; i++)
     cpus += p->devices[i].kind == SN_DEVICE_CPU;
-  int rank = 0;
+  int each = cpus > 0 ? threads / cpus : 0, left = threads - each * cpus;
   for (int i = 0; i < p->n; i++) {
     sn_device_desc *d = &p->devices[i];
     int sharers = 1, mine = 1;
     if (d->kind == SN_DEVICE_CPU) {
       sharers = cpus;
-      mine = threads / cpus + (rank++ < threads % cpus);
+      mine = each + (left-- > 0);
       if (mine < 1) mine = 1;
     } else if (d->part >= 0) {
       sharers = 0;

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "core/version.h"
 #include "tests/check_sn.h"
 #include "tests/fail_alloc.h"
 #include "tools/sennit/commands.h"

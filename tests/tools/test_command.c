@@ -5,6 +5,7 @@
 
 #include <cJSON.h>
 
+#include "core/version.h"
 #include "tests/check_sn.h"
 
 typedef struct outcome {

@@ -9,6 +9,7 @@
 
 #include "core/alloc.h"
 #include "core/nearest.h"
+#include "core/version.h"
 
 static bool is_option(const arg_row *row) {
   return row->name[0] == '-';

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/version.h"
 #include "tools/sennit/commands.h"
 #include "tools/sennit/stop.h"
 

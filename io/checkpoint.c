@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writing and reading checkpoints. libhdf5 works on memory only: files are read, verified and replaced by
- * our own calls. */
+/* Writing and reading checkpoints. libhdf5 works on memory only: files are read, verified and
+ * replaced by our own calls. */
 #include "io/checkpoint.h"
 
 #include <hdf5.h>
@@ -51,7 +51,11 @@ static sn_dtype tensor_dtype(hid_t type) {
   switch (H5Tget_class(type)) {
   case H5T_FLOAT: return size == 4 ? SN_F32 : size == 8 ? SN_F64 : SN_DTYPE_NONE;
   case H5T_INTEGER:
-    return size == 1 ? SN_U8 : size == 2 ? SN_BF16 : size == 4 ? SN_I32 : size == 8 ? SN_I64 : SN_DTYPE_NONE;
+    return size == 1   ? SN_U8
+           : size == 2 ? SN_BF16
+           : size == 4 ? SN_I32
+           : size == 8 ? SN_I64
+                       : SN_DTYPE_NONE;
   default: return SN_DTYPE_NONE;
   }
 }
@@ -68,16 +72,19 @@ static sn_status put_dataset(hid_t file, const char *path, hid_t stored, hid_t m
   bool empty = false;
   for (int i = 0; i < rank; i++)
     empty = empty || dims[i] == 0;
-  hid_t links = H5Pcreate(H5P_LINK_CREATE);
+  hid_t links = H5Pcreate(H5P_LINK_CREATE), create = H5Pcreate(H5P_DATASET_CREATE);
   hid_t space = rank == 0 ? H5Screate(H5S_SCALAR) : H5Screate_simple(rank, dims, NULL);
   hid_t set = H5I_INVALID_HID;
-  if (links >= 0 && space >= 0 && H5Pset_create_intermediate_group(links, 1) >= 0)
-    set = H5Dcreate2(file, path, stored, space, links, H5P_DEFAULT, H5P_DEFAULT);
+  /* No times: the same content is the same bytes. */
+  if (links >= 0 && space >= 0 && create >= 0 && H5Pset_create_intermediate_group(links, 1) >= 0 &&
+      H5Pset_obj_track_times(create, 0) >= 0)
+    set = H5Dcreate2(file, path, stored, space, links, create, H5P_DEFAULT);
   if (set < 0 || (!empty && H5Dwrite(set, memory, H5S_ALL, H5S_ALL, H5P_DEFAULT, data) < 0))
     status = h5_failed("write", path);
   if (set >= 0) H5Dclose(set);
   if (space >= 0) H5Sclose(space);
   if (links >= 0) H5Pclose(links);
+  if (create >= 0) H5Pclose(create);
   return status;
 }
 
@@ -87,7 +94,8 @@ static sn_status put_tensor(hid_t file, const sn_named_tensor *t) {
     dims[i] = (hsize_t)t->shape.dims[i];
   char *path = sn__format("/tensors/%s", t->name);
   if (path == NULL) return sn_status_out_of_memory();
-  sn_status status = put_dataset(file, path, file_type(t->dtype), memory_type(t->dtype), t->shape.rank, dims, t->data);
+  sn_status status = put_dataset(file, path, file_type(t->dtype), memory_type(t->dtype),
+                                 t->shape.rank, dims, t->data);
   sn__free(path);
   return status;
 }
@@ -102,14 +110,15 @@ static sn_status put_text(hid_t file, const sn_named_text *t) {
 }
 
 /* The HDF5 image of it all, in memory from libhdf5's allocator seen through ours. */
-static sn_status make_image(const sn_named_tensor *tensors, size_t n_tensors, const sn_named_text *texts,
-                            size_t n_texts, void **out_image, size_t *out_size) {
+static sn_status make_image(const sn_named_tensor *tensors, size_t n_tensors,
+                            const sn_named_text *texts, size_t n_texts, void **out_image,
+                            size_t *out_size) {
   sn_status status = SN_OK;
-  hid_t access = H5Pcreate(H5P_FILE_ACCESS), create = H5Pcreate(H5P_FILE_CREATE), file = H5I_INVALID_HID;
-  if (access >= 0 && create >= 0 && H5Pset_fapl_core(access, (size_t)1 << 20, 0) >= 0 &&
-      H5Pset_libver_bounds(access, H5F_LIBVER_V18, H5F_LIBVER_V18) >= 0 &&
-      H5Pset_obj_track_times(create, 0) >= 0)
-    file = H5Fcreate("sennit-checkpoint-in-memory", H5F_ACC_TRUNC, create, access);
+  /* The oldest format: what H5Fget_file_image() gives of newer ones fails its own superblock
+   * checksum. */
+  hid_t access = H5Pcreate(H5P_FILE_ACCESS), file = H5I_INVALID_HID;
+  if (access >= 0 && H5Pset_fapl_core(access, (size_t)1 << 20, 0) >= 0)
+    file = H5Fcreate("sennit-checkpoint-in-memory", H5F_ACC_TRUNC, H5P_DEFAULT, access);
   if (file < 0) status = h5_failed("begin", "image");
   for (size_t i = 0; status == SN_OK && i < n_tensors; i++)
     status = put_tensor(file, &tensors[i]);
@@ -119,11 +128,12 @@ static sn_status make_image(const sn_named_tensor *tensors, size_t n_tensors, co
   ssize_t size = status == SN_OK ? H5Fget_file_image(file, NULL, 0) : 0;
   void *image = NULL;
   if (status == SN_OK && size <= 0) status = h5_failed("measure", "image");
-  if (status == SN_OK && (image = sn__alloc((size_t)size)) == NULL) status = sn_status_out_of_memory();
-  if (status == SN_OK && H5Fget_file_image(file, image, (size_t)size) != size) status = h5_failed("copy", "image");
+  if (status == SN_OK && (image = sn__alloc((size_t)size)) == NULL)
+    status = sn_status_out_of_memory();
+  if (status == SN_OK && H5Fget_file_image(file, image, (size_t)size) != size)
+    status = h5_failed("copy", "image");
   if (file >= 0) H5Fclose(file);
   if (access >= 0) H5Pclose(access);
-  if (create >= 0) H5Pclose(create);
   if (status != SN_OK) {
     sn__free(image);
     return status;
@@ -151,7 +161,8 @@ static sn_status check_tensors(const sn_named_tensor *tensors, size_t n) {
     int64_t count;
     if (tensors[i].name == NULL || file_type(tensors[i].dtype) < 0 || tensors[i].shape.rank < 0 ||
         !sn_shape_is_fixed(&tensors[i].shape) || !sn__shape_count(&tensors[i].shape, &count))
-      return sn_status_make(SN_CODE_INVALID, "checkpoint: tensor %zu ('%s') has no fixed shape or type", i,
+      return sn_status_make(SN_CODE_INVALID,
+                            "checkpoint: tensor %zu ('%s') has no fixed shape or type", i,
                             tensors[i].name == NULL ? "" : tensors[i].name);
   }
   return SN_OK;
@@ -179,7 +190,8 @@ sn_status sn_checkpoint_write(const char *path, const sn_named_tensor *tensors, 
 bool sn_checkpoint_probe(const char *path) {
   FILE *f = fopen(path, "rb");
   char head[sizeof magic - 1];
-  bool yes = f != NULL && fread(head, 1, sizeof head, f) == sizeof head && memcmp(head, magic, sizeof head) == 0;
+  bool yes = f != NULL && fread(head, 1, sizeof head, f) == sizeof head &&
+             memcmp(head, magic, sizeof head) == 0;
   if (f != NULL) fclose(f);
   return yes;
 }
@@ -198,15 +210,20 @@ static sn_status verify(const char *path, const char *data, size_t size) {
   block[USER_BLOCK] = '\0';
   unsigned long long format, reader, bytes;
   const char *hex = strstr(block, "sha256 ");
-  if (!block_number(block, "format_version", &format) || !block_number(block, "min_reader", &reader) ||
-      !block_number(block, "bytes", &bytes) || hex == NULL)
-    return sn_status_make(SN_CODE_CORRUPT, "%s: its first 512 bytes are damaged; use an older checkpoint", path);
+  if (!block_number(block, "format_version", &format) ||
+      !block_number(block, "min_reader", &reader) || !block_number(block, "bytes", &bytes) ||
+      hex == NULL)
+    return sn_status_make(SN_CODE_CORRUPT,
+                          "%s: its first 512 bytes are damaged; use an older checkpoint", path);
   if (reader > SN_CHECKPOINT_FORMAT)
     return sn_status_make(SN_CODE_UNSUPPORTED,
-                          "%s: was written in format %llu, which needs a reader of at least %llu; this one reads up to %d: use a newer sennit",
+                          "%s: was written in format %llu, which needs a reader of at least %llu; "
+                          "this one reads up to %d: use a newer sennit",
                           path, format, reader, SN_CHECKPOINT_FORMAT);
   if (bytes != size - USER_BLOCK)
-    return sn_status_make(SN_CODE_CORRUPT, "%s: has %zu bytes of content where %llu were written; it was cut short or grown; use an older checkpoint",
+    return sn_status_make(SN_CODE_CORRUPT,
+                          "%s: has %zu bytes of content where %llu were written; it was cut short "
+                          "or grown; use an older checkpoint",
                           path, size - USER_BLOCK, bytes);
   sn_sha256 hash;
   uint8_t digest[32];
@@ -216,7 +233,10 @@ static sn_status verify(const char *path, const char *data, size_t size) {
   sn_sha256_end(&hash, digest);
   sn_sha256_hex(digest, have);
   if (strncmp(hex + strlen("sha256 "), have, 64) != 0)
-    return sn_status_make(SN_CODE_CORRUPT, "%s: its checksum does not hold: the content was changed after it was written; use an older checkpoint", path);
+    return sn_status_make(SN_CODE_CORRUPT,
+                          "%s: its checksum does not hold: the content was changed after it was "
+                          "written; use an older checkpoint",
+                          path);
   return SN_OK;
 }
 
@@ -235,8 +255,8 @@ static sn_status add_text(sn_checkpoint *c, const char *name, char *text, size_t
   return SN_OK;
 }
 
-sn_status sn__checkpoint_add(sn_checkpoint *c, const char *name, sn_dtype dtype, const sn_shape *shape,
-                             void **out_data, size_t *out_bytes) {
+sn_status sn__checkpoint_add(sn_checkpoint *c, const char *name, sn_dtype dtype,
+                             const sn_shape *shape, void **out_data, size_t *out_bytes) {
   int64_t count;
   size_t bytes;
   if (!sn__shape_count(shape, &count) || !sn__size_mul((size_t)count, sn_dtype_size(dtype), &bytes))
@@ -246,7 +266,8 @@ sn_status sn__checkpoint_add(sn_checkpoint *c, const char *name, sn_dtype dtype,
   char *kept = sn__arena_strdup(&c->arena, name);
   void *data = sn__arena_alloc(&c->arena, bytes + 1);
   if (kept == NULL || data == NULL) return sn_status_out_of_memory();
-  c->tensors[c->n_tensors++] = (sn_named_tensor){.name = kept, .dtype = dtype, .shape = *shape, .data = data};
+  c->tensors[c->n_tensors++] =
+      (sn_named_tensor){.name = kept, .dtype = dtype, .shape = *shape, .data = data};
   *out_data = data;
   *out_bytes = bytes;
   return SN_OK;
@@ -260,7 +281,8 @@ static sn_status read_dataset(sn_checkpoint *c, hid_t set, const char *name) {
   sn_dtype dtype = type >= 0 ? tensor_dtype(type) : SN_DTYPE_NONE;
   bool tensor = strncmp(name, "tensors/", 8) == 0, text = strncmp(name, "texts/", 6) == 0;
   if (rank < 0 || rank > SN_MAX_RANK || dtype == SN_DTYPE_NONE || (!tensor && !text) ||
-      (text && (rank != 1 || dtype != SN_U8)) || (rank > 0 && H5Sget_simple_extent_dims(space, dims, NULL) < 0))
+      (text && (rank != 1 || dtype != SN_U8)) ||
+      (rank > 0 && H5Sget_simple_extent_dims(space, dims, NULL) < 0))
     status = sn_status_make(SN_CODE_CORRUPT, "holds '/%s', which no checkpoint has", name);
   sn_shape shape = {rank, {0}};
   for (int i = 0; status == SN_OK && i < rank; i++)
@@ -268,14 +290,16 @@ static sn_status read_dataset(sn_checkpoint *c, hid_t set, const char *name) {
   void *data = NULL;
   size_t bytes = 0;
   int64_t count = 0;
-  if (status == SN_OK && tensor) status = sn__checkpoint_add(c, name + 8, dtype, &shape, &data, &bytes);
+  if (status == SN_OK && tensor)
+    status = sn__checkpoint_add(c, name + 8, dtype, &shape, &data, &bytes);
   if (status == SN_OK && text) {
     bytes = (size_t)dims[0];
     data = bytes < most_bytes ? sn__arena_alloc(&c->arena, bytes + 1) : NULL;
     status = data == NULL ? sn_status_out_of_memory() : add_text(c, name + 6, data, bytes);
   }
   (void)count;
-  if (status == SN_OK && bytes > 0 && H5Dread(set, memory_type(dtype), H5S_ALL, H5S_ALL, H5P_DEFAULT, data) < 0)
+  if (status == SN_OK && bytes > 0 &&
+      H5Dread(set, memory_type(dtype), H5S_ALL, H5S_ALL, H5P_DEFAULT, data) < 0)
     status = sn_status_make(SN_CODE_CORRUPT, "'/%s' cannot be read", name);
   if (space >= 0) H5Sclose(space);
   if (type >= 0) H5Tclose(type);
@@ -287,7 +311,8 @@ static herr_t visit_object(hid_t object, const char *name, const H5O_info_t *inf
   visit *v = user;
   if (info->type != H5O_TYPE_DATASET) return 0;
   hid_t set = H5Dopen2(v->file, name, H5P_DEFAULT);
-  v->status = set < 0 ? sn_status_make(SN_CODE_CORRUPT, "'/%s' cannot be opened", name) : read_dataset(v->checkpoint, set, name);
+  v->status = set < 0 ? sn_status_make(SN_CODE_CORRUPT, "'/%s' cannot be opened", name)
+                      : read_dataset(v->checkpoint, set, name);
   if (set >= 0) H5Dclose(set);
   return v->status == SN_OK ? 0 : 1;
 }
@@ -295,11 +320,13 @@ static herr_t visit_object(hid_t object, const char *name, const H5O_info_t *inf
 static sn_status read_image(sn_checkpoint *c, void *image, size_t size) {
   visit v = {.checkpoint = c, .status = SN_OK, .file = H5I_INVALID_HID};
   hid_t access = H5Pcreate(H5P_FILE_ACCESS);
-  if (access >= 0 && H5Pset_fapl_core(access, (size_t)1 << 20, 0) >= 0 && H5Pset_file_image(access, image, size) >= 0)
+  if (access >= 0 && H5Pset_fapl_core(access, (size_t)1 << 20, 0) >= 0 &&
+      H5Pset_file_image(access, image, size) >= 0)
     v.file = H5Fopen("sennit-checkpoint-in-memory", H5F_ACC_RDONLY, access);
   if (v.file < 0)
     v.status = sn_status_make(SN_CODE_CORRUPT, "its HDF5 content cannot be opened");
-  else if (H5Ovisit2(v.file, H5_INDEX_NAME, H5_ITER_INC, visit_object, &v, H5O_INFO_BASIC) < 0 && v.status == SN_OK)
+  else if (H5Ovisit2(v.file, H5_INDEX_NAME, H5_ITER_INC, visit_object, &v, H5O_INFO_BASIC) < 0 &&
+           v.status == SN_OK)
     v.status = sn_status_make(SN_CODE_CORRUPT, "its HDF5 content cannot be listed");
   if (v.file >= 0) H5Fclose(v.file);
   if (access >= 0) H5Pclose(access);

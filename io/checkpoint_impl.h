@@ -15,8 +15,9 @@ struct sn_checkpoint {
 };
 
 /* Adds a tensor with room for its bytes. */
-SN_MUST_USE sn_status sn__checkpoint_add(sn_checkpoint *checkpoint, const char *name, sn_dtype dtype,
-                                         const sn_shape *shape, void **out_data, size_t *out_bytes);
+SN_MUST_USE sn_status sn__checkpoint_add(sn_checkpoint *checkpoint, const char *name,
+                                         sn_dtype dtype, const sn_shape *shape, void **out_data,
+                                         size_t *out_bytes);
 
 /* A safetensors file in memory; messages do not name the file. */
 SN_BEGIN_DECLS

@@ -33,12 +33,14 @@ static bool add_tensor_header(cJSON *root, const sn_named_tensor *t, double *off
     if (*c == '/') *c = '.';
   cJSON *entry = name == NULL ? NULL : cJSON_AddObjectToObject(root, name);
   sn__free(name);
-  if (entry == NULL || cJSON_AddStringToObject(entry, "dtype", kind_name(t->dtype)) == NULL) return false;
+  if (entry == NULL || cJSON_AddStringToObject(entry, "dtype", kind_name(t->dtype)) == NULL)
+    return false;
   cJSON *shape = cJSON_AddArrayToObject(entry, "shape");
   for (int i = 0; shape != NULL && i < t->shape.rank; i++)
     if (!cJSON_AddItemToArray(shape, cJSON_CreateNumber((double)t->shape.dims[i]))) return false;
   cJSON *offsets = cJSON_AddArrayToObject(entry, "data_offsets");
-  if (shape == NULL || offsets == NULL || !cJSON_AddItemToArray(offsets, cJSON_CreateNumber(*offset)) ||
+  if (shape == NULL || offsets == NULL ||
+      !cJSON_AddItemToArray(offsets, cJSON_CreateNumber(*offset)) ||
       !cJSON_AddItemToArray(offsets, cJSON_CreateNumber(*offset + (double)bytes)))
     return false;
   *offset += (double)bytes;
@@ -70,7 +72,8 @@ sn_status sn_safetensors_write(const char *path, const sn_named_tensor *tensors,
                                const sn_named_text *metadata, size_t n_metadata) {
   for (size_t i = 0; i < n; i++)
     if (kind_name(tensors[i].dtype) == NULL || !sn_shape_is_fixed(&tensors[i].shape))
-      return sn_status_make(SN_CODE_INVALID, "%s: tensor '%s' has no fixed shape or type", path, tensors[i].name);
+      return sn_status_make(SN_CODE_INVALID, "%s: tensor '%s' has no fixed shape or type", path,
+                            tensors[i].name);
   sn__bytes *parts = sn__calloc(n + 3, sizeof *parts);
   if (parts == NULL) return sn_status_out_of_memory();
   char *header = make_header(tensors, n, metadata, n_metadata, parts + 3);
@@ -117,16 +120,18 @@ static sn_status read_entry(const cJSON *item, uint64_t most, entry *e) {
   for (int i = 0; cJSON_IsString(dtype) && i < N_KINDS; i++)
     if (strcmp(kinds[i].name, dtype->valuestring) == 0) e->kind = i;
   if (e->kind < 0)
-    return sn_status_make(SN_CODE_UNSUPPORTED, "tensor '%s' has type '%s', which is not read here", e->name,
-                          cJSON_IsString(dtype) ? dtype->valuestring : "?");
+    return sn_status_make(SN_CODE_UNSUPPORTED, "tensor '%s' has type '%s', which is not read here",
+                          e->name, cJSON_IsString(dtype) ? dtype->valuestring : "?");
   if (!cJSON_IsArray(shape) || cJSON_GetArraySize(shape) > SN_MAX_RANK)
-    return sn_status_make(SN_CODE_CORRUPT, "tensor '%s' has no shape of at most %d dimensions", e->name, SN_MAX_RANK);
+    return sn_status_make(SN_CODE_CORRUPT, "tensor '%s' has no shape of at most %d dimensions",
+                          e->name, SN_MAX_RANK);
   const cJSON *d;
   e->shape.rank = 0;
   cJSON_ArrayForEach(d, shape) {
     uint64_t n;
     if (!whole_number(d, (uint64_t)1 << 40, &n))
-      return sn_status_make(SN_CODE_CORRUPT, "tensor '%s' has a dimension that is no size", e->name);
+      return sn_status_make(SN_CODE_CORRUPT, "tensor '%s' has a dimension that is no size",
+                            e->name);
     e->shape.dims[e->shape.rank++] = (int64_t)n;
   }
   int64_t count;
@@ -135,7 +140,8 @@ static sn_status read_entry(const cJSON *item, uint64_t most, entry *e) {
       !whole_number(cJSON_GetArrayItem(offsets, 1), most, &e->end) || e->begin > e->end ||
       !sn__shape_count(&e->shape, &count) || (uint64_t)count > most ||
       (uint64_t)count * kinds[e->kind].bytes != e->end - e->begin)
-    return sn_status_make(SN_CODE_CORRUPT, "tensor '%s': its offsets do not fit its shape or the file", e->name);
+    return sn_status_make(SN_CODE_CORRUPT,
+                          "tensor '%s': its offsets do not fit its shape or the file", e->name);
   return SN_OK;
 }
 
@@ -176,8 +182,10 @@ static sn_status take_tensor(sn_checkpoint *c, const entry *e, const uint8_t *da
   return SN_OK;
 }
 
-static sn_status read_header(const cJSON *root, const uint8_t *data, size_t size, sn_checkpoint *c) {
-  if (!cJSON_IsObject(root)) return sn_status_make(SN_CODE_CORRUPT, "its header is not a JSON object");
+static sn_status read_header(const cJSON *root, const uint8_t *data, size_t size,
+                             sn_checkpoint *c) {
+  if (!cJSON_IsObject(root))
+    return sn_status_make(SN_CODE_CORRUPT, "its header is not a JSON object");
   size_t n = (size_t)cJSON_GetArraySize(root), used = 0;
   entry *entries = sn__calloc(n + 1, sizeof *entries);
   if (entries == NULL) return sn_status_out_of_memory();
@@ -193,12 +201,15 @@ static sn_status read_header(const cJSON *root, const uint8_t *data, size_t size
   uint64_t at = 0;
   for (size_t i = 0; status == SN_OK && i < used; i++) {
     if (entries[i].begin != at)
-      status = sn_status_make(SN_CODE_CORRUPT, "tensor '%s' overlaps another or leaves a hole before it", entries[i].name);
+      status =
+          sn_status_make(SN_CODE_CORRUPT, "tensor '%s' overlaps another or leaves a hole before it",
+                         entries[i].name);
     at = entries[i].end;
     if (status == SN_OK) status = take_tensor(c, &entries[i], data);
   }
   if (status == SN_OK && at != size)
-    status = sn_status_make(SN_CODE_CORRUPT, "has %llu bytes behind its last tensor", (unsigned long long)(size - at));
+    status = sn_status_make(SN_CODE_CORRUPT, "has %llu bytes behind its last tensor",
+                            (unsigned long long)(size - at));
   sn__free(entries);
   return status;
 }
@@ -213,8 +224,9 @@ sn_status sn__safetensors_parse(const void *bytes, size_t size, sn_checkpoint **
   sn_checkpoint *c = sn__calloc(1, sizeof *c);
   if (c == NULL) return sn_status_out_of_memory();
   cJSON *root = cJSON_ParseWithLengthOpts((const char *)data + 8, (size_t)header, NULL, 0);
-  sn_status status = root == NULL ? sn_status_make(SN_CODE_CORRUPT, "its header is not JSON")
-                                  : read_header(root, data + 8 + header, size - 8 - (size_t)header, c);
+  sn_status status = root == NULL
+                         ? sn_status_make(SN_CODE_CORRUPT, "its header is not JSON")
+                         : read_header(root, data + 8 + header, size - 8 - (size_t)header, c);
   cJSON_Delete(root);
   if (status != SN_OK) {
     sn_checkpoint_free(c);

@@ -1,0 +1,412 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Checkpoints and safetensors: what was written comes back; what was damaged is refused; a save
+ * that is cut off anywhere leaves the old file or the new one, whole. */
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <stdio.h>
+#include <unistd.h>
+#include "core/sha256.h"
+#include "io/checkpoint.h"
+#include "io/checkpoint_impl.h"
+#include "io/safe_file.h"
+#include "tests/check_sn.h"
+
+static char folder[256];
+
+static const char *in_folder(const char *name) {
+  static char path[8][512];
+  static int next;
+  char *p = path[next++ % 8];
+  snprintf(p, sizeof path[0], "%s/%s", folder, name);
+  return p;
+}
+
+static void setup(void) {
+  snprintf(folder, sizeof folder, "/tmp/sennit-checkpoint-XXXXXX");
+  ck_assert(mkdtemp(folder) != NULL);
+}
+
+static void teardown(void) {
+  sn__file_set_ops(NULL);
+  char command[300];
+  snprintf(command, sizeof command, "rm -rf %s", folder);
+  ck_assert_int_eq(system(command), 0);
+}
+
+static const float weights[6] = {1, -2, 0.5f, 3e38f, 1e-40f, 0};
+static const int64_t steps[1] = {123456789012345};
+static const uint8_t flags[3] = {1, 0, 255};
+
+static const sn_named_tensor tensors[] = {
+    {"variables/trunk/dense/weight", SN_F32, {2, {2, 3}}, weights},
+    {"slots/trunk/dense/weight/adam.m", SN_F32, {2, {2, 3}}, weights},
+    {"state/steps", SN_I64, {0, {0}}, steps},
+    {"variables/empty", SN_F32, {2, {0, 4}}, NULL},
+    {"variables/flags", SN_U8, {1, {3}}, flags},
+};
+static const sn_named_text texts[] = {{"graph", "{\"nodes\": []}", 13}, {"config", "", 0}};
+enum { N_TENSORS = 5, N_TEXTS = 2 };
+
+static sn_status save(const char *path) {
+  return sn_checkpoint_write(path, tensors, N_TENSORS, texts, N_TEXTS);
+}
+
+static void check_content(const sn_checkpoint *c) {
+  ck_assert_uint_eq(sn_checkpoint_tensor_count(c), N_TENSORS);
+  for (int i = 0; i < N_TENSORS; i++) {
+    const sn_named_tensor *t = sn_checkpoint_find(c, tensors[i].name);
+    ck_assert_msg(t != NULL, "%s", tensors[i].name);
+    ck_assert_int_eq(t->dtype, tensors[i].dtype);
+    ck_assert(sn_shape_equal(&t->shape, &tensors[i].shape));
+    size_t bytes = (size_t)sn__shape_size(&t->shape) * sn_dtype_size(t->dtype);
+    if (bytes > 0) ck_assert_mem_eq(t->data, tensors[i].data, bytes);
+  }
+  const sn_named_text *g = sn_checkpoint_text(c, "graph");
+  ck_assert(g != NULL && g->length == 13 && memcmp(g->text, texts[0].text, 13) == 0);
+  ck_assert(sn_checkpoint_text(c, "nothing") == NULL);
+}
+
+START_TEST(test_round_trip) {
+  const char *path = in_folder("a.h5");
+  ck_sn_ok(save(path));
+  ck_assert(sn_checkpoint_probe(path));
+  sn_checkpoint *c = NULL;
+  ck_sn_ok(sn_checkpoint_open(path, &c));
+  check_content(c);
+  sn_checkpoint_free(c);
+  ck_assert_int_eq(access(in_folder("a.h5.tmp"), F_OK), -1);
+}
+END_TEST
+
+START_TEST(test_same_bytes) {
+  const char *a = in_folder("a.h5"), *b = in_folder("b.h5");
+  ck_sn_ok(save(a));
+  ck_sn_ok(save(b));
+  void *x, *y;
+  size_t nx, ny;
+  ck_sn_ok(sn__file_read(a, 1 << 20, &x, &nx));
+  ck_sn_ok(sn__file_read(b, 1 << 20, &y, &ny));
+  ck_assert_uint_eq(nx, ny);
+  ck_assert_mem_eq(x, y, nx);
+  sn__free(x);
+  sn__free(y);
+}
+END_TEST
+
+static void write_bytes(const char *path, const void *data, size_t size) {
+  FILE *f = fopen(path, "wb");
+  ck_assert(f != NULL);
+  ck_assert_uint_eq(fwrite(data, 1, size, f), size);
+  fclose(f);
+}
+
+START_TEST(test_damage) {
+  const char *path = in_folder("a.h5"), *bad = in_folder("bad.h5");
+  ck_sn_ok(save(path));
+  void *data;
+  size_t size;
+  ck_sn_ok(sn__file_read(path, 1 << 24, &data, &size));
+  sn_checkpoint *c = NULL;
+  /* Any flipped bit behind the user block, and any in what the block says. */
+  for (size_t at = 0; at < size; at += at < 200 ? 1 : 997) {
+    char was = ((char *)data)[at];
+    ((char *)data)[at] = (char)(was ^ 0x10);
+    write_bytes(bad, data, size);
+    sn_status s = sn_checkpoint_open(bad, &c);
+    bool padding = at < 512 && was == 0;
+    ck_assert_msg(padding || s != SN_OK, "byte %zu of %zu changed unnoticed", at, size);
+    if (s == SN_OK) sn_checkpoint_free(c);
+    sn_status_free(s);
+    ((char *)data)[at] = was;
+  }
+  for (size_t cut = 0; cut < size; cut += 1 + size / 40) {
+    write_bytes(bad, data, cut);
+    ck_sn_fails(sn_checkpoint_open(bad, &c), SN_CODE_CORRUPT, "bad.h5");
+  }
+  char *reader = strstr(data, "min_reader 1");
+  ck_assert(reader != NULL);
+  reader[11] = '9';
+  write_bytes(bad, data, size);
+  ck_sn_fails(sn_checkpoint_open(bad, &c), SN_CODE_UNSUPPORTED, "use a newer sennit");
+  ck_sn_fails(sn_checkpoint_open(in_folder("none.h5"), &c), SN_CODE_NOT_FOUND, "no such file");
+  sn__free(data);
+}
+END_TEST
+
+/* ---- a disk that forgets what was not synced ------------------------------------------------ */
+
+typedef struct event {
+  enum { CREATE, WRITE, FSYNC, RENAME, SYNC_FOLDER } what;
+  char from[512], to[512];
+  char *data;
+  size_t size;
+} event;
+
+static event events[256];
+static int n_events, fail_at, calls;
+
+static event *record(int what) {
+  ck_assert_int_lt(n_events, 256);
+  event *e = &events[n_events++];
+  memset(e, 0, sizeof *e);
+  e->what = what;
+  return e;
+}
+
+static bool failing(void) {
+  if (calls++ != fail_at) return false;
+  errno = ENOSPC;
+  return true;
+}
+
+static int log_create(void *user, const char *path) {
+  (void)user;
+  if (failing()) return -1;
+  snprintf(record(CREATE)->to, 512, "%s", path);
+  return open(path, O_WRONLY | O_CREAT | O_TRUNC, 0666);
+}
+
+static int64_t log_write(void *user, int fd, const void *data, size_t size) {
+  (void)user;
+  if (failing()) return -1;
+  size = size > 4096 ? 4096 : size; /* many short writes: many prefixes */
+  event *e = record(WRITE);
+  e->data = malloc(size);
+  memcpy(e->data, data, size);
+  e->size = size;
+  return write(fd, data, size);
+}
+
+static int log_fsync(void *user, int fd) {
+  (void)user;
+  if (failing()) return -1;
+  record(FSYNC);
+  return fsync(fd);
+}
+
+static int log_close(void *user, int fd) {
+  (void)user;
+  return close(fd);
+}
+
+static int log_rename(void *user, const char *from, const char *to) {
+  (void)user;
+  if (failing()) return -1;
+  event *e = record(RENAME);
+  snprintf(e->from, 512, "%s", from);
+  snprintf(e->to, 512, "%s", to);
+  return rename(from, to);
+}
+
+static int log_sync_folder(void *user, const char *path) {
+  (void)user;
+  (void)path;
+  if (failing()) return -1;
+  record(SYNC_FOLDER);
+  return 0;
+}
+
+static int log_unlink(void *user, const char *path) {
+  (void)user;
+  return unlink(path);
+}
+
+static const sn__file_ops log_ops = {NULL,      log_create, log_write,       log_fsync,
+                                     log_close, log_rename, log_sync_folder, log_unlink};
+
+/* The worst disk after the first `n` events: content counts only when synced; a rename may or may
+ * not have reached the disk until the folder is synced (`kept`: it did). Writes what is then at
+ * `path`. */
+static void replay(int n, bool renamed, const void *old, size_t old_size, const char *path) {
+  char *content = calloc(1, 1 << 20);
+  size_t size = 0, synced = 0;
+  bool in_place = false, durable = false;
+  for (int i = 0; i < n; i++) {
+    if (events[i].what == CREATE) size = synced = 0;
+    if (events[i].what == WRITE) {
+      memcpy(content + size, events[i].data, events[i].size);
+      size += events[i].size;
+    }
+    if (events[i].what == FSYNC) synced = size;
+    if (events[i].what == RENAME) in_place = true;
+    if (events[i].what == SYNC_FOLDER) durable = in_place;
+  }
+  if (durable || (in_place && renamed))
+    write_bytes(path, content, synced);
+  else
+    write_bytes(path, old, old_size);
+  free(content);
+}
+
+START_TEST(test_every_prefix_of_a_save) {
+  const char *path = in_folder("a.h5"), *after = in_folder("after.h5");
+  const sn_named_text old_text[] = {{"old", "old", 3}};
+  ck_sn_ok(sn_checkpoint_write(path, tensors, 1, old_text, 1));
+  void *old;
+  size_t old_size;
+  ck_sn_ok(sn__file_read(path, 1 << 20, &old, &old_size));
+  fail_at = -1;
+  sn__file_set_ops(&log_ops);
+  ck_sn_ok(save(path));
+  sn__file_set_ops(NULL);
+  ck_assert_int_gt(n_events, 5);
+  for (int n = 0; n <= n_events; n++)
+    for (int renamed = 0; renamed < 2; renamed++) {
+      replay(n, renamed != 0, old, old_size, after);
+      sn_checkpoint *c = NULL;
+      ck_sn_ok(sn_checkpoint_open(after, &c));
+      if (sn_checkpoint_text(c, "old") == NULL) check_content(c);
+      if (n == n_events) ck_assert(sn_checkpoint_text(c, "old") == NULL);
+      sn_checkpoint_free(c);
+    }
+  for (int i = 0; i < n_events; i++)
+    free(events[i].data);
+  sn__free(old);
+}
+END_TEST
+
+START_TEST(test_every_call_fails) {
+  const char *path = in_folder("a.h5");
+  const sn_named_text old_text[] = {{"old", "old", 3}};
+  ck_sn_ok(sn_checkpoint_write(path, tensors, 1, old_text, 1));
+  bool saved = false;
+  for (fail_at = 0; !saved; fail_at++) {
+    ck_assert_int_lt(fail_at, 200);
+    n_events = calls = 0;
+    sn__file_set_ops(&log_ops);
+    sn_status s = save(path);
+    sn__file_set_ops(NULL);
+    saved = s == SN_OK;
+    if (!saved) {
+      ck_assert_int_eq(sn_status_code(s), SN_CODE_IO);
+      ck_assert(strstr(sn_status_message(s), "a.h5") != NULL);
+      ck_assert(strstr(sn_status_message(s), "errno 28") != NULL);
+      ck_assert_int_eq(access(in_folder("a.h5.tmp"), F_OK), -1);
+    }
+    sn_status_free(s);
+    sn_checkpoint *c = NULL;
+    ck_sn_ok(sn_checkpoint_open(path, &c));
+    sn_checkpoint_free(c);
+    for (int i = 0; i < n_events; i++)
+      free(events[i].data);
+  }
+}
+END_TEST
+
+START_TEST(test_places_that_cannot_be_written) {
+  ck_sn_fails(save(in_folder("no/such/folder/a.h5")), SN_CODE_IO, "the folder must exist");
+  ck_sn_fails(save("/proc/a.h5"), SN_CODE_IO, "/proc/a.h5");
+}
+END_TEST
+
+/* ---- safetensors ---------------------------------------------------------------------------- */
+
+START_TEST(test_safetensors_round_trip) {
+  const char *path = in_folder("a.safetensors");
+  const sn_named_text metadata[] = {{"format", "pt", 2}};
+  ck_sn_ok(sn_safetensors_write(path, tensors, N_TENSORS, metadata, 1));
+  sn_checkpoint *c = NULL;
+  ck_sn_ok(sn_safetensors_read(path, &c));
+  ck_assert_uint_eq(sn_checkpoint_tensor_count(c), N_TENSORS);
+  const sn_named_tensor *t = sn_checkpoint_find(c, "variables.trunk.dense.weight");
+  ck_assert(t != NULL && t->shape.rank == 2 && t->shape.dims[1] == 3);
+  ck_assert_mem_eq(t->data, weights, sizeof weights);
+  sn_checkpoint_free(c);
+}
+END_TEST
+
+static sn_status parse(const char *header, size_t data_bytes, sn_checkpoint **out) {
+  size_t n = strlen(header);
+  uint8_t *bytes = calloc(1, 8 + n + data_bytes + 1);
+  bytes[0] = (uint8_t)n;
+  bytes[1] = (uint8_t)(n >> 8);
+  memcpy(bytes + 8, header, n);
+  sn_status s = sn__safetensors_parse(bytes, 8 + n + data_bytes, out);
+  free(bytes);
+  return s;
+}
+
+START_TEST(test_safetensors_refusals) {
+  sn_checkpoint *c = NULL;
+  ck_sn_ok(parse("{\"a\":{\"dtype\":\"F16\",\"shape\":[2],\"data_offsets\":[0,4]}}", 4, &c));
+  ck_assert_int_eq(sn_checkpoint_tensor(c, 0)->dtype, SN_F32);
+  sn_checkpoint_free(c);
+  static const struct {
+    const char *header;
+    size_t bytes;
+    sn_code code;
+    const char *words;
+  } bad[] = {
+      {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,4]}}", 4, SN_CODE_CORRUPT,
+       "do not fit"},
+      {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}", 8, SN_CODE_CORRUPT,
+       "behind its last"},
+      {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[4,8]}}", 8, SN_CODE_CORRUPT,
+       "hole"},
+      {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,400]}}", 8, SN_CODE_CORRUPT,
+       "do not fit"},
+      {"{\"a\":{\"dtype\":\"F32\",\"shape\":[-1],\"data_offsets\":[0,4]}}", 4, SN_CODE_CORRUPT,
+       "no size"},
+      {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1e300],\"data_offsets\":[0,4]}}", 4, SN_CODE_CORRUPT,
+       "no size"},
+      {"{\"a\":{\"dtype\":\"C64\",\"shape\":[1],\"data_offsets\":[0,8]}}", 8, SN_CODE_UNSUPPORTED,
+       "C64"},
+      {"{\"a\":{\"dtype\":\"U8\",\"shape\":[1,1,1,1,1,1,1],\"data_offsets\":[0,1]}}", 1,
+       SN_CODE_CORRUPT, "dimensions"},
+      {"{\"a\":3}", 0, SN_CODE_UNSUPPORTED, "type"},
+      {"[1]", 0, SN_CODE_CORRUPT, "JSON object"},
+      {"{", 0, SN_CODE_CORRUPT, "JSON"},
+  };
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+    ck_sn_fails(parse(bad[i].header, bad[i].bytes, &c), bad[i].code, bad[i].words);
+  uint8_t huge[8] = {255, 255, 255, 255, 255, 255, 255, 127};
+  ck_sn_fails(sn__safetensors_parse(huge, 8, &c), SN_CODE_CORRUPT, "cut short");
+  ck_sn_fails(sn__safetensors_parse(huge, 3, &c), SN_CODE_CORRUPT, "cut short");
+}
+END_TEST
+
+START_TEST(test_sha256) {
+  /* FIPS 180-4's own examples, and one longer than a block fed in odd pieces. */
+  static const struct {
+    const char *text, *hex;
+  } cases[] = {
+      {"abc", "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"},
+      {"", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"},
+      {"abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq",
+       "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1"},
+  };
+  for (size_t i = 0; i < 3; i++)
+    for (size_t piece = 1; piece < 70; piece += 23) {
+      sn_sha256 h;
+      uint8_t digest[32];
+      char hex[65];
+      size_t n = strlen(cases[i].text);
+      sn_sha256_begin(&h);
+      for (size_t at = 0; at < n; at += piece)
+        sn_sha256_add(&h, cases[i].text + at, n - at < piece ? n - at : piece);
+      sn_sha256_end(&h, digest);
+      sn_sha256_hex(digest, hex);
+      ck_assert_str_eq(hex, cases[i].hex);
+    }
+}
+END_TEST
+
+static Suite *make_suite(void) {
+  Suite *suite = suite_create("checkpoint");
+  TCase *c = tcase_create("files");
+  tcase_add_checked_fixture(c, setup, teardown);
+  tcase_add_test(c, test_round_trip);
+  tcase_add_test(c, test_same_bytes);
+  tcase_add_test(c, test_damage);
+  tcase_add_test(c, test_every_prefix_of_a_save);
+  tcase_add_test(c, test_every_call_fails);
+  tcase_add_test(c, test_places_that_cannot_be_written);
+  tcase_add_test(c, test_safetensors_round_trip);
+  tcase_add_test(c, test_safetensors_refusals);
+  tcase_add_test(c, test_sha256);
+  suite_add_tcase(suite, c);
+  return suite;
+}
+
+SN_TEST_MAIN(make_suite)

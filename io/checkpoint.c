@@ -143,17 +143,24 @@ static sn_status make_image(const sn_named_tensor *tensors, size_t n_tensors,
   return SN_OK;
 }
 
-static void write_user_block(char block[USER_BLOCK], const void *image, size_t size) {
+typedef struct user_block {
+  unsigned long long format, reader, bytes;
+  char sha256[65];
+} user_block;
+
+static void print_user_block(char block[USER_BLOCK], const user_block *b) {
+  memset(block, 0, USER_BLOCK);
+  snprintf(block, USER_BLOCK, "%sformat_version %llu\nmin_reader %llu\nbytes %llu\nsha256 %s\n",
+           magic, b->format, b->reader, b->bytes, b->sha256);
+}
+
+static void hash_content(const void *content, size_t size, char hex[65]) {
   sn_sha256 hash;
   uint8_t digest[32];
-  char hex[65];
   sn_sha256_begin(&hash);
-  sn_sha256_add(&hash, image, size);
+  sn_sha256_add(&hash, content, size);
   sn_sha256_end(&hash, digest);
   sn_sha256_hex(digest, hex);
-  memset(block, 0, USER_BLOCK);
-  snprintf(block, USER_BLOCK, "%sformat_version %d\nmin_reader %d\nbytes %zu\nsha256 %s\n", magic,
-           SN_CHECKPOINT_FORMAT, SN_CHECKPOINT_MIN_READER, size, hex);
 }
 
 static sn_status check_tensors(const sn_named_tensor *tensors, size_t n) {
@@ -178,7 +185,9 @@ sn_status sn_checkpoint_write(const char *path, const sn_named_tensor *tensors, 
   sn__h5_leave(&quiet);
   if (status != SN_OK) return sn_status_context(status, "%s", path);
   char block[USER_BLOCK];
-  write_user_block(block, image, size);
+  user_block b = {SN_CHECKPOINT_FORMAT, SN_CHECKPOINT_MIN_READER, size, ""};
+  hash_content(image, size, b.sha256);
+  print_user_block(block, &b);
   sn__bytes parts[] = {{block, USER_BLOCK}, {image, size}};
   status = sn__file_replace(path, parts, 2);
   sn__free(image);
@@ -196,43 +205,32 @@ bool sn_checkpoint_probe(const char *path) {
   return yes;
 }
 
-/* One "<key> <number>" line of the user block; false when it is not there. */
-static bool block_number(const char *block, const char *key, unsigned long long *out) {
-  const char *line = strstr(block, key);
-  return line != NULL && sscanf(line + strlen(key), " %llu", out) == 1;
-}
-
 static sn_status verify(const char *path, const char *data, size_t size) {
   if (size < USER_BLOCK || memcmp(data, magic, sizeof magic - 1) != 0)
     return sn_status_make(SN_CODE_CORRUPT, "%s: is not a sennit checkpoint", path);
-  char block[USER_BLOCK + 1];
+  char block[USER_BLOCK + 1], again[USER_BLOCK], have[65];
   memcpy(block, data, USER_BLOCK);
   block[USER_BLOCK] = '\0';
-  unsigned long long format, reader, bytes;
-  const char *hex = strstr(block, "sha256 ");
-  if (!block_number(block, "format_version", &format) ||
-      !block_number(block, "min_reader", &reader) || !block_number(block, "bytes", &bytes) ||
-      hex == NULL)
+  user_block b = {0};
+  int found =
+      sscanf(block + sizeof magic - 1, "format_version %llu min_reader %llu bytes %llu sha256 %64s",
+             &b.format, &b.reader, &b.bytes, b.sha256);
+  print_user_block(again, &b);
+  if (found != 4 || memcmp(block, again, USER_BLOCK) != 0)
     return sn_status_make(SN_CODE_CORRUPT,
                           "%s: its first 512 bytes are damaged; use an older checkpoint", path);
-  if (reader > SN_CHECKPOINT_FORMAT)
+  if (b.reader > SN_CHECKPOINT_FORMAT)
     return sn_status_make(SN_CODE_UNSUPPORTED,
                           "%s: was written in format %llu, which needs a reader of at least %llu; "
                           "this one reads up to %d: use a newer sennit",
-                          path, format, reader, SN_CHECKPOINT_FORMAT);
-  if (bytes != size - USER_BLOCK)
+                          path, b.format, b.reader, SN_CHECKPOINT_FORMAT);
+  if (b.bytes != size - USER_BLOCK)
     return sn_status_make(SN_CODE_CORRUPT,
                           "%s: has %zu bytes of content where %llu were written; it was cut short "
                           "or grown; use an older checkpoint",
-                          path, size - USER_BLOCK, bytes);
-  sn_sha256 hash;
-  uint8_t digest[32];
-  char have[65];
-  sn_sha256_begin(&hash);
-  sn_sha256_add(&hash, data + USER_BLOCK, size - USER_BLOCK);
-  sn_sha256_end(&hash, digest);
-  sn_sha256_hex(digest, have);
-  if (strncmp(hex + strlen("sha256 "), have, 64) != 0)
+                          path, size - USER_BLOCK, b.bytes);
+  hash_content(data + USER_BLOCK, size - USER_BLOCK, have);
+  if (strcmp(b.sha256, have) != 0)
     return sn_status_make(SN_CODE_CORRUPT,
                           "%s: its checksum does not hold: the content was changed after it was "
                           "written; use an older checkpoint",

@@ -114,9 +114,7 @@ START_TEST(test_damage) {
     ((char *)data)[at] = (char)(was ^ 0x10);
     write_bytes(bad, data, size);
     sn_status s = sn_checkpoint_open(bad, &c);
-    bool padding = at < 512 && was == 0;
-    ck_assert_msg(padding || s != SN_OK, "byte %zu of %zu changed unnoticed", at, size);
-    if (s == SN_OK) sn_checkpoint_free(c);
+    ck_assert_msg(s != SN_OK, "byte %zu of %zu changed unnoticed", at, size);
     sn_status_free(s);
     ((char *)data)[at] = was;
   }
@@ -126,7 +124,7 @@ START_TEST(test_damage) {
   }
   char *reader = strstr(data, "min_reader 1");
   ck_assert(reader != NULL);
-  reader[11] = '9';
+  reader[strlen("min_reader ")] = '9';
   write_bytes(bad, data, size);
   ck_sn_fails(sn_checkpoint_open(bad, &c), SN_CODE_UNSUPPORTED, "use a newer sennit");
   ck_sn_fails(sn_checkpoint_open(in_folder("none.h5"), &c), SN_CODE_NOT_FOUND, "no such file");
@@ -267,7 +265,7 @@ START_TEST(test_every_prefix_of_a_save) {
 END_TEST
 
 START_TEST(test_every_call_fails) {
-  const char *path = in_folder("a.h5");
+  const char *path = in_folder("a.h5"), *temporary = in_folder("a.h5.tmp");
   const sn_named_text old_text[] = {{"old", "old", 3}};
   ck_sn_ok(sn_checkpoint_write(path, tensors, 1, old_text, 1));
   bool saved = false;
@@ -282,7 +280,7 @@ START_TEST(test_every_call_fails) {
       ck_assert_int_eq(sn_status_code(s), SN_CODE_IO);
       ck_assert(strstr(sn_status_message(s), "a.h5") != NULL);
       ck_assert(strstr(sn_status_message(s), "errno 28") != NULL);
-      ck_assert_int_eq(access(in_folder("a.h5.tmp"), F_OK), -1);
+      ck_assert_int_eq(access(temporary, F_OK), -1);
     }
     sn_status_free(s);
     sn_checkpoint *c = NULL;

@@ -330,13 +330,12 @@ static void share_out(parser *p, int threads) {
     sn_device_desc *d = &p->devices[i];
     int sharers = 1, mine = 1;
     if (d->kind == SN_DEVICE_CPU) {
-      sharers = cpus;
+      sharers = cpus > 1 ? cpus : 1;
       mine = each + (left-- > 0);
       if (mine < 1) mine = 1;
     } else if (d->part >= 0) {
-      sharers = 0;
       for (int j = 0; j < p->n; j++) {
-        sharers += p->devices[j].kind == d->kind && p->devices[j].index == d->index;
+        sharers += j != i && p->devices[j].kind == d->kind && p->devices[j].index == d->index;
       }
     }
     sn_device_desc_init(d->kind, d->index, d->part, mine, d);

@@ -237,7 +237,7 @@ START_TEST(refusals) {
 
   g = new_graph();
   add_loss(g, node1(g, &sn__op_misshape, vector(g, "w")));
-  refused(g, SN_CODE_INTERNAL, "must be f64 [3]");
+  refused(g, SN_CODE_INTERNAL, "must be f64 [4]");
 
   g = new_graph();
   add_loss(g, node2(g, &sn__op_add, vector(g, "w"), sn_variable(g, "v", SN_F64, SN_SHAPE(2))));

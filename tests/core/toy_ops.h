@@ -200,10 +200,10 @@ const int sn__op_count = (int)(sizeof sn__op_table / sizeof *sn__op_table) - 1;
 
 /* ---- the interpreter ----------------------------------------------------------------------- */
 
-enum { TOY_LENGTH = 3 };
+enum { TOY_LENGTH = 4 };
 
-/* values[v]: TOY_LENGTH doubles each; sources are filled by the caller. Assignments do not reach
- * back to the variable. */
+/* values[v]: room for TOY_LENGTH doubles each; sources are filled by the caller. What a node writes
+ * to a variable is seen by those that come later. */
 static inline void toy_run(const sn_graph *g, double (*values)[TOY_LENGTH]) {
   for (size_t i = 1; i < g->n_nodes; i++) {
     const sn__node *n = &g->nodes[i];
@@ -211,16 +211,23 @@ static inline void toy_run(const sn_graph *g, double (*values)[TOY_LENGTH]) {
     sn__tensor in[64], out[SN_MAX_OUTPUTS];
     ck_assert_uint_le(n->n_in, 64);
     for (uint32_t k = 0; k < n->n_in; k++)
-      in[k] = (sn__tensor){values[n->in[k]], SN_F64, g->values[n->in[k]].shape};
-    for (uint32_t o = 0; o < n->n_out; o++)
-      out[o] = (sn__tensor){values[n->out[o]], SN_F64, g->values[n->out[o]].shape};
+      in[k] = (sn__tensor){values[n->in[k]], g->values[n->in[k]].dtype, g->values[n->in[k]].shape};
+    for (uint32_t o = 0; o < n->n_out; o++) {
+      const sn__value *v = &g->values[n->out[o]];
+      out[o] = (sn__tensor){values[n->out[o]], v->dtype, v->shape};
+    }
+    double workspace[8];
     sn__exec e = {.op = n->op,
                   .attrs = n->attrs,
                   .in = in,
                   .n_in = (int)n->n_in,
                   .out = out,
-                  .n_out = (int)n->n_out};
+                  .n_out = (int)n->n_out,
+                  .workspace = workspace,
+                  .workspace_size = sizeof workspace};
     ck_sn_ok(n->op->cpu(&e));
+    for (uint32_t o = 0; o < n->n_out && (n->op->flags & SN_OP_COMMIT) != 0; o++)
+      memcpy(values[n->in[n->op->commits[o] - 1]], values[n->out[o]], sizeof *values);
   }
 }
 

@@ -2,6 +2,7 @@
 #include "ops/common.h"
 
 #include <stdio.h>
+#include <string.h>
 
 /* ---- chunks of work ------------------------------------------------------------------------- */
 

@@ -3,10 +3,7 @@
 #ifndef SN_OPS_COMMON_H
 #define SN_OPS_COMMON_H
 
-#include "core/op.h"
-#include "ops/ops.h"
-
-#define SN__ARRAY_SIZE(a) (sizeof(a) / sizeof *(a))
+#include "ops/layout.h"
 
 /* ---- chunks of work ------------------------------------------------------------------------- */
 
@@ -95,7 +92,7 @@ sn_value sn__sum_to_shape(sn_graph *g, sn_value x, sn_shape shape);
 /* ---- sums that several ops need, in fixed orders -------------------------------------------- */
 
 /* Rows summed at a time when rows are added up: part of the bits. */
-#define SN__SUM_ROWS 128
+#define SN__SUM_PART 128
 
 /* out[o, i] = scale * sum over m of x[o, m, i] for f32 and f64; no middle gives zeros. workspace
  * holds sn__sum_middle_workspace() bytes. */

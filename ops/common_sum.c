@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sums over one of three merged dimensions. The order of additions depends on the shape alone:
- * within a stretch of at most SN__SUM_ROWS (columns) or SN__SUM_FLAT (contiguous) terms first, then
+ * within a stretch of at most SN__SUM_PART (columns) or SN__SUM_FLAT (contiguous) terms first, then
  * the stretches' sums in rising order. */
 #include "ops/common.h"
 #include "ops/vecmath.h"
@@ -9,7 +9,7 @@
 #define SN__SUM_FLAT 4096
 
 static int64_t parts_of(int64_t middle, int64_t inner) {
-  int64_t each = inner == 1 ? SN__SUM_FLAT : SN__SUM_ROWS;
+  int64_t each = inner == 1 ? SN__SUM_FLAT : SN__SUM_PART;
   return (middle + each - 1) / each;
 }
 
@@ -45,7 +45,7 @@ typedef struct sum_job {
     }                                                                                              \
   }                                                                                                \
   static void parts_##S(const sum_job *job, int64_t begin, int64_t end) {                          \
-    const int64_t each = job->inner == 1 ? SN__SUM_FLAT : SN__SUM_ROWS;                            \
+    const int64_t each = job->inner == 1 ? SN__SUM_FLAT : SN__SUM_PART;                            \
     for (int64_t i = begin; i < end; i++) {                                                        \
       int64_t o = i / job->parts, first = i % job->parts * each;                                   \
       int64_t rows = job->middle - first < each ? job->middle - first : each;                      \
@@ -90,7 +90,7 @@ void sn__sum_middle(sn__team *team, sn_dtype dtype, const void *x, int64_t outer
                  .parts = parts,
                  .scale = parts == 1 ? scale : 1.0,
                  .f64 = dtype == SN_F64};
-  int64_t width = (middle < SN__SUM_ROWS ? middle : SN__SUM_ROWS) * inner;
+  int64_t width = (middle < SN__SUM_PART ? middle : SN__SUM_PART) * inner;
   sn__for_range(team, outer * parts, sn__row_grain(width), sum_parts, &job);
   if (parts == 1) return;
   for (int64_t o = 0; o < outer; o++) {

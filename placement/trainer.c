@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From a model to steps: the passes in their order, once; then feeds in, losses out. */
+#include "placement/trainer.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+#include "core/graph_impl.h"
+#include "core/sha256.h"
+
+enum { N_VARIANTS = SN_TRAIN_LAST + 1, EVAL = N_VARIANTS, EVAL_WITH_LOSSES, N_PROGRAMS };
+
+typedef struct program {
+  sn_plan *plan;
+  sn_session *session;
+} program;
+
+struct sn_trainer {
+  sn_graph *model;
+  sn_topology *topology;
+  sn_placement *placement;
+  sn_machine *machine;
+  sn_store *store;
+  sn_optimizer_options optimizer;
+  int64_t micro_batches;
+  uint64_t seed;
+  bool check;
+  program programs[N_PROGRAMS];
+  sn_extent *largest; /* by symbol of the model: what was reserved so far; 0: nothing */
+  size_t n_symbols;
+  float *sums;       /* [n_losses] */
+  double *weights;   /* [n_losses] */
+  sn_fetch *fetches; /* [n_losses] and the caller's */
+  size_t cap_fetches;
+  sn_feed *feeds; /* of one micro-batch */
+  size_t cap_feeds;
+  int64_t *offsets; /* of all ragged feeds of one micro-batch */
+  size_t cap_offsets;
+};
+
+/* ---- making -------------------------------------------------------------------------------- */
+
+static sn_status program_graph(const sn_trainer *t, int which, sn_graph **out_placed) {
+  if (which >= EVAL) return sn__placement_apply(t->placement, t->model, out_placed);
+  sn_graph *train = NULL;
+  SN_TRY(sn_training_graph(t->model, &t->optimizer, (sn_train_variant)which, &train));
+  sn_status status = sn__placement_apply(t->placement, train, out_placed);
+  if (status == SN_OK && t->store != NULL) status = sn_store_extend(t->store, train);
+  sn_graph_free(train);
+  return status;
+}
+
+static size_t known_extents(const sn_trainer *t, sn_extent *out) {
+  size_t n = 0;
+  for (size_t s = 0; s < t->n_symbols; s++)
+    if (t->largest[s].count > 0) out[n++] = t->largest[s];
+  return n;
+}
+
+static sn_status make_plan(sn_trainer *t, int which) {
+  sn_graph *placed = NULL;
+  SN_TRY(program_graph(t, which, &placed));
+  sn_extent *extents = sn__calloc(t->n_symbols + 1, sizeof *extents);
+  sn_status status = extents == NULL ? sn_status_out_of_memory() : SN_OK;
+  if (status == SN_OK) {
+    sn_plan_options options = {.struct_size = sizeof options,
+                               .training = which < EVAL,
+                               .no_outputs = which < EVAL,
+                               .no_losses = which == EVAL,
+                               .extents = extents,
+                               .n_extents = known_extents(t, extents)};
+    status = sn_plan_create(placed, t->topology, &options, &t->programs[which].plan);
+  }
+  sn__free(extents);
+  sn_graph_free(placed);
+  return status;
+}
+
+/* Programs are made when first used: a run without micro-batches or evaluation never pays for them.
+ */
+static sn_status need_program(sn_trainer *t, int which) {
+  program *p = &t->programs[which];
+  if (p->plan == NULL) SN_TRY(make_plan(t, which));
+  if (p->session != NULL) return SN_OK;
+  sn_session_options options = {.struct_size = sizeof options, .seed = t->seed, .check = t->check};
+  SN_TRY(sn_session_create(p->plan, t->store, t->machine, &options, &p->session));
+  sn_extent *extents = sn__calloc(t->n_symbols + 1, sizeof *extents);
+  if (extents == NULL) return sn_status_out_of_memory();
+  size_t n = known_extents(t, extents);
+  sn_status status = n > 0 ? sn_session_reserve(p->session, extents, n) : SN_OK;
+  sn__free(extents);
+  return status;
+}
+
+static sn_status make_tables(sn_trainer *t) {
+  const sn_graph *g = t->model;
+  t->n_symbols = g->n_symbols;
+  t->largest = sn__calloc(g->n_symbols + 1, sizeof *t->largest);
+  t->sums = sn__calloc(g->n_losses + 1, sizeof *t->sums);
+  t->weights = sn__calloc(g->n_losses + 1, sizeof *t->weights);
+  if (t->largest == NULL || t->sums == NULL || t->weights == NULL) return sn_status_out_of_memory();
+  for (size_t s = 0; s < g->n_symbols; s++)
+    t->largest[s].symbol = g->symbols[s].name;
+  return SN_OK;
+}
+
+static sn_status note_extents(sn_trainer *t, const sn_extent *extents, size_t n) {
+  for (size_t i = 0; i < n; i++) {
+    size_t s = 0;
+    while (s < t->n_symbols && strcmp(t->largest[s].symbol, extents[i].symbol) != 0)
+      s++;
+    if (s == t->n_symbols)
+      return sn_status_make(SN_CODE_INVALID, "extents: the model has no symbol '%s'",
+                            extents[i].symbol);
+    if (extents[i].count > t->largest[s].count) t->largest[s].count = extents[i].count;
+  }
+  return SN_OK;
+}
+
+static sn_status decide_placement(sn_trainer *t, const sn_trainer_options *o) {
+  sn_graph *train = NULL;
+  SN_TRY(sn_training_graph(t->model, &t->optimizer, SN_TRAIN_WHOLE, &train));
+  sn_place_options options = o->placement;
+  options.struct_size = sizeof options;
+  int64_t *extents = sn__calloc(t->n_symbols + 1, sizeof *extents);
+  sn_status status = extents == NULL ? sn_status_out_of_memory() : SN_OK;
+  bool known = o->n_extents > 0;
+  for (size_t s = 0; status == SN_OK && s < t->n_symbols; s++) {
+    extents[s] = t->largest[s].count;
+    known = known && extents[s] > 0;
+  }
+  if (status == SN_OK && options.extents == NULL && known) {
+    options.extents = extents;
+    options.n_extents = t->n_symbols;
+  }
+  if (status == SN_OK) status = sn_place(train, t->topology, &options, &t->placement);
+  if (status == SN_OK) status = sn_store_create(train, t->seed, &t->store);
+  sn__free(extents);
+  sn_graph_free(train);
+  return status;
+}
+
+sn_status sn_trainer_create(const sn_graph *model, const sn_trainer_options *o,
+                            sn_trainer **out_trainer) {
+  SN_TRY(sn_graph_status(model));
+  SN_TRY(sn_optimizer_check(&o->optimizer));
+  if (o->micro_batches < 0)
+    return sn_status_make(SN_CODE_INVALID, "micro_batches is %lld; it must be at least 1",
+                          (long long)o->micro_batches);
+  sn_trainer *t = sn__calloc(1, sizeof *t);
+  if (t == NULL) return sn_status_out_of_memory();
+  t->optimizer = o->optimizer;
+  t->micro_batches = o->micro_batches > 0 ? o->micro_batches : 1;
+  t->seed = o->seed;
+  t->check = o->check;
+  sn_status status = sn__graph_clone(model, &t->model);
+  if (status == SN_OK) status = make_tables(t);
+  if (status == SN_OK) status = note_extents(t, o->extents, o->n_extents);
+  if (status == SN_OK)
+    status = o->topology != NULL ? sn_topology_copy(o->topology, &t->topology)
+                                 : sn_topology_parse(o->devices != NULL ? o->devices : "cpu:0",
+                                                     o->threads, &t->topology);
+  if (status == SN_OK) status = decide_placement(t, o);
+  if (status == SN_OK) status = sn_machine_create(t->topology, NULL, &t->machine);
+  if (status == SN_OK) status = make_plan(t, SN_TRAIN_WHOLE);
+  if (status != SN_OK) {
+    sn_trainer_free(t);
+    return status;
+  }
+  *out_trainer = t;
+  return SN_OK;
+}
+
+void sn_trainer_free(sn_trainer *t) {
+  if (t == NULL) return;
+  for (int i = 0; i < N_PROGRAMS; i++)
+    sn_session_free(t->programs[i].session);
+  for (int i = 0; i < N_PROGRAMS; i++)
+    sn_plan_free(t->programs[i].plan);
+  sn_store_free(t->store);
+  sn_machine_free(t->machine);
+  sn_placement_free(t->placement);
+  sn_topology_free(t->topology);
+  sn_graph_free(t->model);
+  sn__free(t->largest);
+  sn__free(t->sums);
+  sn__free(t->weights);
+  sn__free(t->fetches);
+  sn__free(t->feeds);
+  sn__free(t->offsets);
+  sn__free(t);
+}
+
+/* ---- feeds --------------------------------------------------------------------------------- */
+
+static const sn_feed *feed_of(const sn_feed *feeds, size_t n, uint32_t value) {
+  for (size_t i = 0; i < n; i++)
+    if (feeds[i].value.index == value) return &feeds[i];
+  return NULL;
+}
+
+static int64_t rows_of(const sn_trainer *t, const sn_feed *feeds, size_t n) {
+  for (size_t i = 0; i < n; i++) {
+    const sn__value *v = sn__value_info(t->model, feeds[i].value);
+    if (v != NULL && v->shape.rank > 0) return feeds[i].rows;
+  }
+  return 0;
+}
+
+static int64_t elements_of(const sn_trainer *t, const sn_feed *feeds, size_t n, int32_t ragged,
+                           int64_t rows) {
+  for (size_t i = 0; i < n; i++)
+    if (feeds[i].offsets != NULL &&
+        sn__value_ragged(t->model, sn__value_at(t->model, feeds[i].value.index)) == ragged)
+      return feeds[i].offsets[rows];
+  return 0;
+}
+
+/* What each loss is divided by, over the whole batch: known before any of it is computed. */
+static void total_weights(const sn_trainer *t, const sn_feed *feeds, size_t n) {
+  int64_t rows = rows_of(t, feeds, n);
+  for (size_t l = 0; l < t->model->n_losses; l++) {
+    const sn__loss_info *loss = &t->model->losses[l];
+    const sn__symbol *s = &t->model->symbols[loss->symbol];
+    int64_t count =
+        s->kind == SN_SYMBOL_ELEMENTS ? elements_of(t, feeds, n, (int32_t)s->ragged, rows) : rows;
+    t->weights[l] = (double)count;
+    const sn_feed *w = loss->weights == 0 ? NULL : feed_of(feeds, n, loss->weights);
+    if (w == NULL) continue;
+    double sum = 0;
+    for (int64_t i = 0; i < count; i++)
+      sum += (double)((const float *)w->data)[i];
+    t->weights[l] = sum;
+  }
+}
+
+static size_t row_bytes(const sn_trainer *t, const sn__value *v) {
+  (void)t;
+  size_t bytes = sn_dtype_size(v->dtype);
+  for (int32_t i = 1; i < v->shape.rank; i++)
+    bytes *= (size_t)v->shape.dims[i];
+  return bytes;
+}
+
+/* Rows [from, to) of every feed; ragged offsets are moved down to begin at 0. */
+static sn_status cut_feeds(sn_trainer *t, const sn_feed *feeds, size_t n, int64_t from,
+                           int64_t to) {
+  size_t rows = (size_t)(to - from);
+  if (!sn__grow((void **)&t->feeds, &t->cap_feeds, n, sizeof *t->feeds) ||
+      !sn__grow((void **)&t->offsets, &t->cap_offsets, n * (rows + 1), sizeof *t->offsets))
+    return sn_status_out_of_memory();
+  for (size_t i = 0; i < n; i++) {
+    const sn__value *v = sn__value_info(t->model, sn__value_at(t->model, feeds[i].value.index));
+    t->feeds[i] = feeds[i];
+    if (v == NULL || v->shape.rank == 0) continue;
+    t->feeds[i].rows = (int64_t)rows;
+    int32_t ragged = sn__value_ragged(t->model, sn__value_at(t->model, feeds[i].value.index));
+    const int64_t *offsets = feeds[i].offsets;
+    for (size_t k = 0; ragged >= 0 && offsets == NULL && k < n; k++)
+      if (sn__value_ragged(t->model, sn__value_at(t->model, feeds[k].value.index)) == ragged)
+        offsets = feeds[k].offsets;
+    int64_t first = offsets != NULL ? offsets[from] : from;
+    t->feeds[i].data = (const char *)feeds[i].data + (size_t)first * row_bytes(t, v);
+    if (feeds[i].offsets == NULL) continue;
+    int64_t *moved = t->offsets + i * (rows + 1);
+    for (size_t r = 0; r <= rows; r++)
+      moved[r] = offsets[from + (int64_t)r] - first;
+    t->feeds[i].offsets = moved;
+  }
+  return SN_OK;
+}
+
+/* ---- steps --------------------------------------------------------------------------------- */
+
+static sn_status run(sn_trainer *t, int which, const sn_feed *feeds, size_t n_feeds,
+                     const sn_fetch *fetches, size_t n_fetches, bool losses, int64_t row_base,
+                     const double *weights) {
+  SN_TRY(need_program(t, which));
+  size_t n_losses = losses ? t->model->n_losses : 0;
+  if (!sn__grow((void **)&t->fetches, &t->cap_fetches, n_losses + n_fetches + 1,
+                sizeof *t->fetches))
+    return sn_status_out_of_memory();
+  for (size_t l = 0; l < n_losses; l++)
+    t->fetches[l] = (sn_fetch){.value = sn__value_at(t->model, t->model->losses[l].sum),
+                               .data = &t->sums[l],
+                               .bytes = sizeof t->sums[l]};
+  if (n_fetches > 0) memcpy(t->fetches + n_losses, fetches, n_fetches * sizeof *fetches);
+  sn_step_args args = {.struct_size = sizeof args,
+                       .feeds = feeds,
+                       .n_feeds = n_feeds,
+                       .fetches = t->fetches,
+                       .n_fetches = n_losses + n_fetches,
+                       .loss_weights = weights,
+                       .row_base = row_base,
+                       .hold_step = which == SN_TRAIN_FIRST || which == SN_TRAIN_MIDDLE};
+  sn_timepoint done;
+  SN_TRY(sn_session_step(t->programs[which].session, &args, &done));
+  return sn_session_wait(t->programs[which].session, done);
+}
+
+sn_status sn_trainer_step(sn_trainer *t, const sn_feed *feeds, size_t n_feeds, double *out_losses) {
+  size_t n_losses = t->model->n_losses;
+  int64_t rows = rows_of(t, feeds, n_feeds);
+  int64_t parts = t->micro_batches < rows ? t->micro_batches : rows > 0 ? rows : 1;
+  total_weights(t, feeds, n_feeds);
+  for (size_t l = 0; out_losses != NULL && l < n_losses; l++)
+    out_losses[l] = 0;
+  for (int64_t part = 0; part < parts; part++) {
+    int64_t from = part * rows / parts, to = (part + 1) * rows / parts;
+    int which = parts == 1          ? SN_TRAIN_WHOLE
+                : part == 0         ? SN_TRAIN_FIRST
+                : part == parts - 1 ? SN_TRAIN_LAST
+                                    : SN_TRAIN_MIDDLE;
+    const sn_feed *part_feeds = feeds;
+    if (parts > 1) {
+      SN_TRY(cut_feeds(t, feeds, n_feeds, from, to));
+      part_feeds = t->feeds;
+    }
+    SN_TRY(run(t, which, part_feeds, n_feeds, NULL, 0, true, from, t->weights));
+    for (size_t l = 0; out_losses != NULL && l < n_losses; l++)
+      out_losses[l] += t->weights[l] > 0 ? (double)t->sums[l] / t->weights[l] : 0;
+  }
+  return SN_OK;
+}
+
+sn_status sn_trainer_evaluate(sn_trainer *t, const sn_feed *feeds, size_t n_feeds,
+                              const sn_fetch *fetches, size_t n_fetches, double *out_losses,
+                              double *out_weights) {
+  bool losses = out_losses != NULL;
+  total_weights(t, feeds, n_feeds);
+  SN_TRY(run(t, losses ? EVAL_WITH_LOSSES : EVAL, feeds, n_feeds, fetches, n_fetches, losses, 0,
+             losses ? t->weights : NULL));
+  for (size_t l = 0; losses && l < t->model->n_losses; l++) {
+    out_losses[l] = t->weights[l] > 0 ? (double)t->sums[l] / t->weights[l] : 0;
+    if (out_weights != NULL) out_weights[l] = t->weights[l];
+  }
+  return SN_OK;
+}
+
+sn_status sn_trainer_reserve(sn_trainer *t, const sn_extent *extents, size_t n_extents) {
+  SN_TRY(note_extents(t, extents, n_extents));
+  for (int i = 0; i < N_PROGRAMS; i++)
+    if (t->programs[i].session != NULL)
+      SN_TRY(sn_session_reserve(t->programs[i].session, extents, n_extents));
+  return SN_OK;
+}
+
+/* ---- looking ------------------------------------------------------------------------------- */
+
+sn_store *sn_trainer_store(sn_trainer *t) {
+  return t->store;
+}
+
+const sn_graph *sn_trainer_model(const sn_trainer *t) {
+  return t->model;
+}
+
+const sn_placement *sn_trainer_placement(const sn_trainer *t) {
+  return t->placement;
+}
+
+const sn_plan *sn_trainer_plan(const sn_trainer *t) {
+  return t->programs[SN_TRAIN_WHOLE].plan;
+}
+
+const sn_topology *sn_trainer_topology(const sn_trainer *t) {
+  return t->topology;
+}
+
+sn_session_memory sn_trainer_memory_on(const sn_trainer *t, size_t device) {
+  sn_session_memory none = {0, 0};
+  const sn_session *s = t->programs[SN_TRAIN_WHOLE].session;
+  return s == NULL ? none : sn_session_memory_on(s, device);
+}
+
+static sn_status hash_variable(sn_sha256 *hash, const sn_store *store, const sn_stored *v) {
+  char text[160];
+  int used = snprintf(text, sizeof text, "%s[", sn_dtype_name(v->dtype));
+  for (int32_t i = 0; i < v->shape.rank; i++)
+    used += snprintf(text + used, sizeof text - (size_t)used, "%lld,", (long long)v->shape.dims[i]);
+  sn_sha256_add(hash, v->name, strlen(v->name) + 1);
+  sn_sha256_add(hash, text, (size_t)used);
+  void *data = sn__alloc(v->bytes + 1);
+  if (data == NULL) return sn_status_out_of_memory();
+  sn_status status = sn_store_read(store, v->name, data, v->bytes);
+  if (status == SN_OK) sn_sha256_add(hash, data, v->bytes);
+  sn__free(data);
+  return status;
+}
+
+sn_status sn_store_sha256(const sn_store *store, char out_hex[65]) {
+  sn_sha256 hash;
+  uint8_t digest[32];
+  sn_sha256_begin(&hash);
+  for (size_t i = 0; i < sn_store_count(store); i++) {
+    const sn_stored *v = sn_store_at(store, i);
+    if (v->owner == NULL) SN_TRY(hash_variable(&hash, store, v));
+  }
+  sn_sha256_end(&hash, digest);
+  sn_sha256_hex(digest, out_hex);
+  return SN_OK;
+}

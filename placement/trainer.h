@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The trainer: a model, devices and an optimizer put together, one call a step.
+ *
+ *   sn_trainer *t;
+ *   SN_TRY(sn_trainer_create(model, &(sn_trainer_options){.struct_size =
+ * sizeof(sn_trainer_options), .devices = "cpu*2", .optimizer = {.kind = SN_ADAM}}, &t)); for (...)
+ * SN_TRY(sn_trainer_step(t, feeds, 2, &loss));
+ *
+ * It differentiates, adds the optimizer, places, plans and holds the sessions; everything it does
+ * is public, so what it does not offer can be done by hand (sn_training_graph, sn_place,
+ * sn_plan_create, sn_session_step). One thread at a time. */
+#ifndef SN_PLACEMENT_TRAINER_H
+#define SN_PLACEMENT_TRAINER_H
+
+#include "core/run/session.h"
+#include "optim/optim.h"
+#include "placement/placement.h"
+
+SN_BEGIN_DECLS
+
+typedef struct sn_trainer_options {
+  SN_OPTIONS_HEAD;
+  const char *devices;         /* as in --devices: "cpu:0,cpu:1", "cpu*2"; NULL: "cpu:0" */
+  int threads;                 /* shared out over the CPU devices; 0: one for each CPU there is */
+  const sn_topology *topology; /* instead of the two, when given; copied */
+  sn_optimizer_options optimizer;
+  int64_t micro_batches; /* a batch is computed in this many parts, gradients added up; 0 means 1 */
+  uint64_t seed;         /* of initial values and random draws */
+  sn_place_options placement;
+  const sn_extent
+      *extents; /* the largest batch to expect: costs are taken and memory is planned for it */
+  size_t n_extents;
+  bool check; /* look for NaN and inf behind every op */
+} sn_trainer_options;
+
+typedef struct sn_trainer sn_trainer;
+
+/* `model` is a forward graph with at least one loss; copied. */
+SN_API SN_MUST_USE sn_status sn_trainer_create(const sn_graph *model,
+                                               const sn_trainer_options *options,
+                                               sn_trainer **out_trainer);
+SN_API void sn_trainer_free(sn_trainer *trainer);
+
+/* One update of the variables from one batch. out_losses (may be NULL): for each loss of the model,
+ * its mean over the batch. NUMERIC when a gradient is not finite: nothing was written then. */
+SN_API SN_MUST_USE sn_status sn_trainer_step(sn_trainer *trainer, const sn_feed *feeds,
+                                             size_t n_feeds, double *out_losses);
+
+/* The same batch without an update, dropout and batch statistics off. Labels need not be fed when
+ * out_losses is NULL. out_weights (may be NULL): what each mean was divided by, to add batches up.
+ */
+SN_API SN_MUST_USE sn_status sn_trainer_evaluate(sn_trainer *trainer, const sn_feed *feeds,
+                                                 size_t n_feeds, const sn_fetch *fetches,
+                                                 size_t n_fetches, double *out_losses,
+                                                 double *out_weights);
+
+/* Makes room for batches up to these extents at once. */
+SN_API SN_MUST_USE sn_status sn_trainer_reserve(sn_trainer *trainer, const sn_extent *extents,
+                                                size_t n_extents);
+
+/* All borrowed. */
+SN_API sn_store *sn_trainer_store(sn_trainer *trainer);
+SN_API const sn_graph *sn_trainer_model(const sn_trainer *trainer);
+SN_API const sn_placement *sn_trainer_placement(const sn_trainer *trainer);
+SN_API const sn_plan *sn_trainer_plan(const sn_trainer *trainer); /* of a whole batch's step */
+SN_API const sn_topology *sn_trainer_topology(const sn_trainer *trainer);
+SN_API sn_session_memory sn_trainer_memory_on(const sn_trainer *trainer, size_t device);
+
+/* SHA-256 over the model's variables (no slots): name, dtype, shape and bytes of each, in order. */
+SN_API SN_MUST_USE sn_status sn_store_sha256(const sn_store *store, char out_hex[65]);
+
+SN_END_DECLS
+
+#endif

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Packing blocks that live at different times into one arena: best fit in several orders, the
+ * smallest result kept, then a bounded search that moves the blocks at the top of the arena to the
+ * front of the order. Deterministic: the search's random numbers have a fixed seed. */
+#include "core/run/memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/rng.h"
+
+typedef struct gap {
+  size_t begin, end;
+} gap;
+
+typedef struct packer {
+  sn__pack *p;
+  uint32_t *order, *best_order;
+  size_t *offsets; /* of the order being tried */
+  bool *placed;
+  gap *taken; /* ranges of placed blocks that conflict, by begin */
+  size_t best;
+} packer;
+
+static int by_begin(const void *a, const void *b) {
+  const gap *x = a, *y = b;
+  return x->begin < y->begin ? -1 : x->begin > y->begin;
+}
+
+/* The tightest hole between conflicting blocks that holds block i, or the end of the last one. */
+static size_t best_fit(const packer *k, uint32_t i, uint32_t n_taken) {
+  size_t end = 0, found = SIZE_MAX, waste = SIZE_MAX, bytes = k->p->bytes[i];
+  for (uint32_t t = 0; t < n_taken; t++) {
+    const gap *g = &k->taken[t];
+    if (g->begin > end && g->begin - end >= bytes && g->begin - end - bytes < waste) {
+      waste = g->begin - end - bytes;
+      found = end;
+    }
+    if (g->end > end) end = g->end;
+  }
+  return found != SIZE_MAX ? found : end;
+}
+
+/* Places all blocks in k->order; SIZE_MAX as soon as `give_up` bytes are not undercut. */
+static size_t place(packer *k, size_t give_up) {
+  const sn__pack *p = k->p;
+  size_t most = 0;
+  memset(k->placed, 0, p->n * sizeof *k->placed);
+  for (uint32_t o = 0; o < p->n; o++) {
+    uint32_t i = k->order[o], n = 0;
+    for (uint32_t w = 0; w < p->words; w++)
+      for (uint64_t bits = p->conflicts[i * p->words + w]; bits != 0; bits &= bits - 1) {
+        uint32_t j = w * 64 + (uint32_t)__builtin_ctzll(bits);
+        if (k->placed[j] && p->bytes[j] > 0)
+          k->taken[n++] = (gap){k->offsets[j], k->offsets[j] + p->bytes[j]};
+      }
+    qsort(k->taken, n, sizeof *k->taken, by_begin);
+    k->offsets[i] = p->bytes[i] == 0 ? 0 : best_fit(k, i, n);
+    k->placed[i] = true;
+    if (k->offsets[i] + p->bytes[i] > most) most = k->offsets[i] + p->bytes[i];
+    if (most >= give_up) return SIZE_MAX;
+  }
+  return most;
+}
+
+static void keep_better(packer *k) {
+  size_t bytes = place(k, k->best);
+  if (bytes >= k->best) return;
+  k->best = bytes;
+  memcpy(k->p->offsets, k->offsets, k->p->n * sizeof *k->offsets);
+  memcpy(k->best_order, k->order, k->p->n * sizeof *k->order);
+}
+
+/* ---- orders -------------------------------------------------------------------------------- */
+
+typedef struct key {
+  uint64_t a, b;
+  uint32_t block;
+} key;
+
+static int by_key(const void *x, const void *y) {
+  const key *p = x, *q = y;
+  if (p->a != q->a) return p->a > q->a ? -1 : 1;
+  if (p->b != q->b) return p->b > q->b ? -1 : 1;
+  return p->block < q->block ? -1 : p->block > q->block;
+}
+
+static key key_of(const sn__pack *p, int kind, uint32_t i) {
+  uint64_t span = (uint64_t)(p->last[i] - p->first[i]) + 1;
+  uint64_t early = UINT32_MAX - p->first[i];
+  switch (kind) {
+  case 0: return (key){p->bytes[i], span, i};
+  case 1: return (key){p->bytes[i] / 64 * span, p->bytes[i], i};
+  case 2: return (key){span, p->bytes[i], i};
+  case 3: return (key){early, p->bytes[i], i};
+  case 4: return (key){p->last[i], p->bytes[i], i};
+  default: return (key){p->bytes[i], early, i};
+  }
+}
+
+static void try_orders(packer *k, key *keys) {
+  for (int kind = 0; kind < 6 && k->best > k->p->live_bytes; kind++) {
+    for (uint32_t i = 0; i < k->p->n; i++)
+      keys[i] = key_of(k->p, kind, i);
+    qsort(keys, k->p->n, sizeof *keys, by_key);
+    for (uint32_t i = 0; i < k->p->n; i++)
+      k->order[i] = keys[i].block;
+    keep_better(k);
+  }
+}
+
+/* What ends highest is what made the arena large: place one of those blocks earlier and look again.
+ * The budget keeps planning under some milliseconds whatever the graph. */
+static void improve(packer *k) {
+  const sn__pack *p = k->p;
+  uint64_t work = 0, budget = 30000000, round = 0;
+  for (; work < budget && round < 400 && k->best > p->live_bytes; round++) {
+    uint32_t top = 0, n_top = 0;
+    for (uint32_t o = 0; o < p->n; o++) {
+      uint32_t i = k->best_order[o];
+      if (p->bytes[i] == 0 || p->offsets[i] + p->bytes[i] <= p->live_bytes) continue;
+      n_top++; /* a fair choice among all of them */
+      if (sn__rng_below(1, 2, round << 20 | n_top, n_top) == 0) top = o;
+    }
+    if (n_top == 0 || top == 0) return;
+    uint32_t to = (uint32_t)sn__rng_below(1, 3, round, top);
+    memcpy(k->order, k->best_order, p->n * sizeof *k->order);
+    uint32_t moved = k->order[top];
+    memmove(&k->order[to + 1], &k->order[to], (top - to) * sizeof *k->order);
+    k->order[to] = moved;
+    size_t bytes = place(k, k->best + 1); /* an equal one may lead further */
+    if (bytes <= k->best) {
+      k->best = bytes;
+      memcpy(p->offsets, k->offsets, p->n * sizeof *k->offsets);
+      memcpy(k->best_order, k->order, p->n * sizeof *k->order);
+    }
+    work += (uint64_t)p->n * (p->words + 32);
+  }
+}
+
+sn_status sn__pack_blocks(sn__pack *p, size_t *out_bytes) {
+  sn__arena scratch = {NULL};
+  size_t n = (size_t)p->n + 1;
+  packer k = {.p = p, .best = SIZE_MAX};
+  k.order = sn__arena_alloc(&scratch, n * sizeof *k.order);
+  k.best_order = sn__arena_alloc(&scratch, n * sizeof *k.best_order);
+  k.offsets = sn__arena_alloc(&scratch, n * sizeof *k.offsets);
+  k.placed = sn__arena_alloc(&scratch, n * sizeof *k.placed);
+  k.taken = sn__arena_alloc(&scratch, n * sizeof *k.taken);
+  key *keys = sn__arena_alloc(&scratch, n * sizeof *keys);
+  bool ok = k.order != NULL && k.best_order != NULL && k.offsets != NULL && k.placed != NULL &&
+            k.taken != NULL && keys != NULL;
+  if (ok) {
+    try_orders(&k, keys);
+    improve(&k);
+    *out_bytes = k.best;
+  }
+  sn__arena_free(&scratch);
+  return ok ? SN_OK : sn_status_out_of_memory();
+}

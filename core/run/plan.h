@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The plan: what a placed graph becomes before it runs. Immutable, and anyone's to share.
+ *
+ * Making one verifies the graph, orders its work, plans its memory and proves that no two accesses
+ * race; each of these can refuse. Nothing here touches a device. */
+#ifndef SN_CORE_RUN_PLAN_H
+#define SN_CORE_RUN_PLAN_H
+
+#include "core/device/desc.h"
+#include "core/graph.h"
+
+SN_BEGIN_DECLS
+
+typedef struct sn_plan sn_plan;
+
+/* A number for a symbolic dimension: {"batch", 64}, {"visits.elements", 5000},
+ * {"visits.longest", 300}. */
+typedef struct sn_extent {
+  const char *symbol;
+  int64_t count;
+} sn_extent;
+
+typedef struct sn_plan_options {
+  SN_OPTIONS_HEAD;
+  /* Values that steps may fetch, beside the graph's outputs and the losses' sums. */
+  const sn_value *fetches;
+  size_t n_fetches;
+  bool training;   /* variables are written, dropout drops, batch statistics are used */
+  bool no_outputs; /* do not compute the outputs for their own sake */
+  bool no_losses;  /* do not compute the losses for their own sake; labels need not be fed */
+  /* The largest extents to expect. With one for every symbol in use, memory is planned now. */
+  const sn_extent *extents;
+  size_t n_extents;
+} sn_plan_options;
+
+/* Every node of `graph` is placed on a device of `topology`; both are copied. CONFIG: an op that
+ * its device cannot run; INTERNAL: the verifier or the race checker refuses. */
+SN_API SN_MUST_USE sn_status sn_plan_create(const sn_graph *graph, const sn_topology *topology,
+                                            const sn_plan_options *options, sn_plan **out_plan);
+/* No session may use it any more. */
+SN_API void sn_plan_free(sn_plan *plan);
+
+/* ---- looking ------------------------------------------------------------------------------- */
+
+typedef struct sn_plan_device {
+  const char *name;
+  size_t arena_bytes;    /* of both lanes; 0 unless memory was planned with the plan */
+  size_t copy_bytes;     /* of these, the copies' lane */
+  size_t live_bytes;     /* the most that must be there at one moment: no arena could be smaller */
+  size_t variable_bytes; /* variables and slots that live here */
+  int64_t busy_ns;       /* predicted, a step */
+  size_t nodes;          /* that run here */
+} sn_plan_device;
+
+typedef struct sn_plan_node {
+  uint32_t node; /* its number in the graph */
+  const char *name, *op, *module;
+  const char *phase; /* "forward", "backward", "update" */
+  int device;
+  const char *cause;           /* NULL when the placement gave none */
+  bool copy;                   /* runs on the device's copy queue */
+  size_t order;                /* in its queue, from 0 */
+  size_t n_waits;              /* see sn_plan_wait() */
+  int64_t start_ns, finish_ns; /* predicted */
+} sn_plan_node;
+
+SN_API size_t sn_plan_device_count(const sn_plan *plan);
+SN_API sn_plan_device sn_plan_device_at(const sn_plan *plan, size_t i);
+/* What runs, in order of predicted start. Borrowed texts. */
+SN_API size_t sn_plan_node_count(const sn_plan *plan);
+SN_API sn_plan_node sn_plan_node_at(const sn_plan *plan, size_t i);
+/* The node (as numbered by sn_plan_node_at) whose end node i waits for beside its queue's order. */
+SN_API size_t sn_plan_wait(const sn_plan *plan, size_t i, size_t wait);
+SN_API int64_t sn_plan_step_ns(const sn_plan *plan); /* predicted */
+SN_API bool sn_plan_is_training(const sn_plan *plan);
+/* The symbols of the graph: "batch" first. */
+SN_API size_t sn_plan_symbol_count(const sn_plan *plan);
+SN_API const char *sn_plan_symbol(const sn_plan *plan, size_t i);
+
+SN_END_DECLS
+
+#endif

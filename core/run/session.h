@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The session: a plan at work on a machine, with a store. It holds the arenas and the queues.
+ *
+ *   sn_feed feeds[] = {{.value = pixels, .data = x, .rows = 64}, {.value = digit, .data = y, .rows
+ * = 64}};
+ *   sn_fetch fetches[] = {{.value = loss.sum, .data = &sum, .bytes = sizeof sum}};
+ *   sn_step_args args = {.struct_size = sizeof args, .feeds = feeds, .n_feeds = 2,
+ *                        .fetches = fetches, .n_fetches = 1};
+ *   sn_timepoint done;
+ *   SN_TRY(sn_session_step(session, &args, &done));
+ *   ... prepare the next batch ...
+ *   SN_TRY(sn_session_wait(session, done));
+ *
+ * One thread at a time uses a session; several sessions may share a store where they only read. A
+ * step that fails leaves the session usable; so does running out of memory. */
+#ifndef SN_CORE_RUN_SESSION_H
+#define SN_CORE_RUN_SESSION_H
+
+#include "core/run/machine.h"
+#include "core/run/plan.h"
+#include "core/run/store.h"
+
+SN_BEGIN_DECLS
+
+typedef struct sn_session sn_session;
+
+/* The end of a step of this session. */
+typedef struct sn_timepoint {
+  uint64_t step;
+} sn_timepoint;
+
+/* One input's data, borrowed until the step's timepoint. */
+typedef struct sn_feed {
+  sn_value value;
+  const void *data;
+  /* Ragged inputs: offsets[rows + 1] into data, from 0 to the number of elements. May be NULL where
+   * another input of the same lengths brings them. */
+  const int64_t *offsets;
+  int64_t rows; /* not looked at for scalars */
+} sn_feed;
+
+/* Where a value is to be written before the timepoint's wait returns. */
+typedef struct sn_fetch {
+  sn_value value;
+  void *data;
+  size_t bytes; /* at least the value's size at this batch */
+} sn_fetch;
+
+typedef struct sn_step_args {
+  SN_OPTIONS_HEAD;
+  const sn_feed *feeds;
+  size_t n_feeds;
+  const sn_fetch *fetches;
+  size_t n_fetches;
+  /* For every loss its total weight over the whole global batch; NULL: of this batch alone. */
+  const double *loss_weights;
+  int64_t row_base; /* number of this batch's first row in the global batch */
+  bool no_commit;   /* leave the variables as they are */
+  bool hold_step;   /* leave the step counter as it is */
+} sn_step_args;
+
+typedef struct sn_session_options {
+  SN_OPTIONS_HEAD;
+  uint64_t seed; /* of dropout and the like; the store's when 0 */
+  bool check;    /* look for NaN and inf behind every op, always */
+} sn_session_options;
+
+/* Variables that the store lacks are an error; those still on the host move to their devices. The
+ * three are borrowed until the session is freed. `options` may be NULL. */
+SN_API SN_MUST_USE sn_status sn_session_create(const sn_plan *plan, sn_store *store,
+                                               sn_machine *machine,
+                                               const sn_session_options *options,
+                                               sn_session **out_session);
+/* Waits for what is in flight. */
+SN_API void sn_session_free(sn_session *session);
+
+/* Makes room for batches up to these extents at once, exactly: who knows the largest batch of an
+ * epoch says so. Symbols not named keep what they have. Ends the step in flight first. */
+SN_API SN_MUST_USE sn_status sn_session_reserve(sn_session *session, const sn_extent *extents,
+                                                size_t n_extents);
+
+/* Starts a step. It first ends the one before; if that one failed and nobody has waited for it, its
+ * status is returned here and nothing is started. Room grows when the batch is larger than any
+ * before. INVALID: an input not fed, or feeds that disagree; DATA: offsets that make no sense. */
+SN_API SN_MUST_USE sn_status sn_session_step(sn_session *session, const sn_step_args *args,
+                                             sn_timepoint *out_done);
+
+/* Ends the step. NUMERIC when the plan's finite flag is 0: the step was then run again from the
+ * variables it had left untouched, and the message names the first op whose output is not finite.
+ */
+SN_API SN_MUST_USE sn_status sn_session_wait(sn_session *session, sn_timepoint done);
+
+/* Total weight that the loss of the latest step was divided by. */
+SN_API double sn_session_loss_weight(const sn_session *session, size_t loss);
+
+typedef struct sn_session_memory {
+  size_t arena_bytes; /* both lanes, now */
+  size_t live_bytes;  /* what a batch of the full capacity needs at one moment at least */
+} sn_session_memory;
+
+SN_API sn_session_memory sn_session_memory_on(const sn_session *session, size_t device);
+/* How often memory has been planned, reserve included. */
+SN_API size_t sn_session_replans(const sn_session *session);
+
+SN_END_DECLS
+
+#endif

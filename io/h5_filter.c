@@ -33,6 +33,7 @@ uint8_t *sn__h5_scratch_need(sn__h5_scratch *s, int which, size_t size) {
 
 static void unshuffle(const uint8_t *in, uint8_t *out, size_t size, size_t item) {
   size_t count = size / item, whole = count * item;
+  if (count == 0) item = 0; /* of a hostile size: nothing was shuffled */
   if (item == 4) { /* the common one, written so that the compiler keeps it in registers */
     const uint8_t *a = in, *b = in + count, *c = in + 2 * count, *d = in + 3 * count;
     for (size_t i = 0; i < count; ++i) {

@@ -9,7 +9,7 @@
 #include "core/alloc.h"
 #include "io/h5_column_impl.h"
 
-#define DEFAULT_SECONDS    8.0
+#define DEFAULT_SECONDS    5.0
 #define CONVERSION_SECONDS 2.0
 #define ROWS_TO_JUDGE      20   /* fewer may be alike by chance */
 #define FAR_FROM_THE_MEAN  30.0 /* standard deviations: no bell curve reaches there */

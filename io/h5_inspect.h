@@ -65,7 +65,7 @@ typedef struct sn__inspection {
 } sn__inspection;
 
 typedef struct sn__inspect_options {
-  double seconds; /* for all of it; 0: 8 */
+  double seconds; /* for looking at values; 0: 5 */
 } sn__inspect_options;
 
 /* A file whose scan failed still gives an inspection: its failure is the first of `stops`. A status

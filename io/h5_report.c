@@ -38,9 +38,9 @@ uint64_t sn__cursor_u64(sn__cursor *c) {
 }
 
 /* Messages are one line whatever a file's names hold. */
-static void printable(char *text, size_t length) {
-  for (size_t i = 0; i < length; ++i)
-    if ((unsigned char)text[i] < 32 || text[i] == 127) text[i] = '?';
+static void printable(char *text) {
+  for (; *text != '\0'; ++text)
+    if ((unsigned char)*text < 32 || *text == 127) *text = '?';
 }
 
 char *sn__cursor_str(sn__cursor *c) {
@@ -54,7 +54,7 @@ char *sn__cursor_str(sn__cursor *c) {
     c->no_memory = c->bad = true;
     return NULL;
   }
-  printable(text, length);
+  printable(text); /* which may be shorter: it ends at a NUL */
   c->at += length;
   return text;
 }

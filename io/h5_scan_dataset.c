@@ -313,7 +313,7 @@ void sn__scan_dataset(hid_t file, const char *path, uint64_t address, uint64_t u
   sn__say_at(path, "looking for its data");
   if (s.problem == NULL) {
     if (s.layout == SN__H5_CONTIGUOUS) data = H5Dget_offset(s.dataset);
-    if (s.layout != SN__H5_VIRTUAL) storage = H5Dget_storage_size(s.dataset);
+    if (s.layout == SN__H5_COMPACT) storage = H5Dget_storage_size(s.dataset); /* others may walk */
   }
   say_dataset(&s, address, data, storage);
   const char *words = NULL;

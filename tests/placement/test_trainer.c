@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whole training steps: the same bits on any placement, devices and threads; exact accumulation. */
+#include <math.h>
+#include <stdio.h>
+#include "placement/trainer.h"
+#include "tests/placement/h3_batch.h"
+
+static const sn_h3_sizes tiny = {.name = "tiny",
+                                 .batch = 6,
+                                 .dense_in = 5,
+                                 .dense_hidden = 7,
+                                 .sequence_in = 3,
+                                 .sequence_units = 4,
+                                 .sequence_longest = 5,
+                                 .set_in = 2,
+                                 .set_hidden = 6,
+                                 .set_largest = 4,
+                                 .trunk = 8,
+                                 .classes = 3};
+
+typedef struct setting {
+  const char *devices;
+  int threads;
+  sn_objective objective;
+  const sn_pin *pins;
+  size_t n_pins;
+  int64_t micro_batches;
+  int64_t rows;
+} setting;
+
+/* Trains `steps` steps of H3 and gives the hash of its variables; the last loss too. */
+static void train(const sn_h3_sizes *sizes, const setting *s, int steps, char hex[65],
+                  double *out_loss) {
+  sn_graph *g = NULL;
+  ck_sn_ok(sn_graph_create(&g));
+  ck_sn_ok(sn_h3_build(g, sizes));
+  sn_trainer_options o = {
+      .struct_size = sizeof o,
+      .devices = s->devices,
+      .threads = s->threads,
+      .optimizer = {.struct_size = sizeof o.optimizer, .kind = SN_ADAM, .learning_rate = 0.01},
+      .micro_batches = s->micro_batches,
+      .seed = 7,
+      .placement = {.struct_size = sizeof o.placement,
+                    .objective = s->objective,
+                    .pins = s->pins,
+                    .n_pins = s->n_pins}};
+  sn_trainer *t = NULL;
+  ck_sn_ok(sn_trainer_create(g, &o, &t));
+  double loss = 0, first = 0;
+  for (int i = 0; i < steps; i++) {
+    h3_batch b =
+        h3_make(g, sizes, 100 + (uint64_t)(i % 2), s->rows > 0 ? s->rows : sizes->batch, 0);
+    ck_sn_ok(sn_trainer_step(t, b.feeds, 4, &loss));
+    ck_assert(isfinite(loss));
+    if (i == 0) first = loss;
+    h3_free(&b);
+  }
+  if (steps > 10) ck_assert_msg(loss < first, "loss went from %g to %g", first, loss);
+  ck_sn_ok(sn_store_sha256(sn_trainer_store(t), hex));
+  if (out_loss != NULL) *out_loss = loss;
+  sn_trainer_free(t);
+  sn_graph_free(g);
+}
+
+START_TEST(test_learns) {
+  char hex[65];
+  double loss;
+  train(&tiny, &(setting){.devices = "cpu:0", .threads = 1}, 60, hex, &loss);
+  ck_assert_msg(loss < 0.7, "loss %g", loss);
+}
+END_TEST
+
+START_TEST(test_same_bits_everywhere) {
+  char one[65], other[65];
+  double loss;
+  train(&tiny, &(setting){.devices = "cpu:0", .threads = 1}, 4, one, &loss);
+  static const sn_pin a[] = {{"sequence", "cpu:1"}},
+                      b[] = {{"dense", "cpu:1"}, {"trunk", "cpu:0"}, {"set", "cpu:2"}},
+                      c[] = {{"trunk", "cpu:1"}, {"sequence/lstm", "cpu:1"}};
+  const setting settings[] = {
+      {"cpu:0", 2, SN_OBJECTIVE_TIME, NULL, 0, 0, 0},
+      {"cpu:0", 3, SN_OBJECTIVE_TIME, NULL, 0, 0, 0},
+      {"cpu*2", 2, SN_OBJECTIVE_SPREAD, NULL, 0, 0, 0},
+      {"cpu*3", 3, SN_OBJECTIVE_SPREAD, NULL, 0, 0, 0},
+      {"cpu*4", 8, SN_OBJECTIVE_SPREAD, NULL, 0, 0, 0},
+      {"cpu*2", 2, SN_OBJECTIVE_TIME, a, 1, 0, 0},
+      {"cpu*3", 3, SN_OBJECTIVE_TIME, b, 3, 0, 0},
+      {"cpu*2", 2, SN_OBJECTIVE_TIME, c, 2, 0, 0},
+  };
+  for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
+    train(&tiny, &settings[i], 4, other, &loss);
+    ck_assert_msg(strcmp(one, other) == 0, "setting %zu (%s): other parameters", i,
+                  settings[i].devices);
+  }
+}
+END_TEST
+
+START_TEST(test_micro_batches) {
+  char one[65], other[65];
+  double whole, parts;
+  train(&tiny, &(setting){.devices = "cpu:0", .threads = 1, .rows = 7}, 1, one, &whole);
+  train(&tiny, &(setting){.devices = "cpu:0", .threads = 1, .rows = 7, .micro_batches = 3}, 1, one,
+        &parts);
+  ck_assert_msg(fabs(whole - parts) <= 1e-6 * fabs(whole), "%.9g and %.9g", whole, parts);
+  train(&tiny, &(setting){.devices = "cpu:0", .threads = 1, .rows = 7, .micro_batches = 3}, 4, one,
+        &parts);
+  train(&tiny,
+        &(setting){.devices = "cpu*3",
+                   .threads = 3,
+                   .objective = SN_OBJECTIVE_SPREAD,
+                   .rows = 7,
+                   .micro_batches = 3},
+        4, other, &parts);
+  ck_assert_str_eq(one, other);
+}
+END_TEST
+
+START_TEST(test_mistakes) {
+  sn_graph *g = NULL;
+  sn_trainer *t = NULL;
+  ck_sn_ok(sn_graph_create(&g));
+  ck_sn_ok(sn_h3_build(g, &tiny));
+  sn_pin pin = {"sequense", "cpu:0"};
+  sn_trainer_options o = {
+      .struct_size = sizeof o, .devices = "cpu*2", .placement = {.pins = &pin, .n_pins = 1}};
+  ck_sn_fails(sn_trainer_create(g, &o, &t), SN_CODE_CONFIG, "did you mean 'sequence'");
+  pin = (sn_pin){"sequence", "cpu:7"};
+  ck_sn_fails(sn_trainer_create(g, &o, &t), SN_CODE_CONFIG,
+              "which is not in --devices (cpu:0, cpu:1)");
+  sn_graph_free(g);
+}
+END_TEST
+
+static Suite *make_suite(void) {
+  Suite *suite = suite_create("trainer");
+  TCase *c = tcase_create("h3");
+  tcase_set_timeout(c, 120); /* sanitizers and a loaded machine */
+  tcase_add_test(c, test_learns);
+  tcase_add_test(c, test_same_bits_everywhere);
+  tcase_add_test(c, test_micro_batches);
+  tcase_add_test(c, test_mistakes);
+  suite_add_tcase(suite, c);
+  return suite;
+}
+
+SN_TEST_MAIN(make_suite)

@@ -118,6 +118,7 @@ typedef struct tile {
   unsigned outer;                   /* axes 1..outer-1 are stepped over */
   uint64_t origin[SN__H5_MAX_RANK]; /* of the chunk */
   uint64_t extent[SN__H5_MAX_RANK]; /* clipped */
+  int64_t first;                    /* of a row's elements, that the chunk holds */
   bool whole_rows;                  /* one run per row, and rows follow each other */
 } tile;
 
@@ -133,6 +134,10 @@ static void make_tile(const sn__h5_column *c, uint64_t index, tile *t) {
     t->extent[i] = left < d->chunk_dims[i] ? left : d->chunk_dims[i];
     if (i > 0) t->row_elements *= (int64_t)d->chunk_dims[i];
   }
+  uint64_t first = 0;
+  for (unsigned i = 1; i < rank; ++i)
+    first = first * d->dims[i] + t->origin[i];
+  t->first = (int64_t)first;
   t->row0 = (int64_t)t->origin[0];
   t->rows = (int64_t)t->extent[0];
   t->run = 1;
@@ -176,6 +181,15 @@ static sn_status put_rows(const sn__h5_column *c, const tile *t, const uint8_t *
   if (t->whole_rows)
     return put(c, chunk + (size_t)((row0 - t->row0) * t->row_elements) * c->info.item_bytes,
                (row1 - row0) * c->info.width, dtype, out, row0, 0);
+  if (t->outer == 1) { /* one run a row: the common shape of chunks narrower than a row */
+    size_t to_item = sn__h5_column_item(c, dtype),
+           step = (size_t)t->row_elements * c->info.item_bytes;
+    const uint8_t *from = chunk + (size_t)(row0 - t->row0) * step;
+    out += (size_t)t->first * to_item;
+    for (int64_t row = row0; row < row1; ++row, from += step, out += row_bytes)
+      SN_TRY(put(c, from, t->run, dtype, out, row, t->first));
+    return SN_OK;
+  }
   for (int64_t row = row0; row < row1; ++row)
     SN_TRY(put_row(c, t, chunk, row - t->row0, dtype, out + (size_t)(row - row0) * row_bytes));
   return SN_OK;

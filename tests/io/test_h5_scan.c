@@ -314,6 +314,35 @@ START_TEST(test_files_that_are_none) {
 }
 END_TEST
 
+/* What one file may cost is bounded, and the bound is told from damage. */
+START_TEST(test_memory_limit) {
+  const char *path = h5_make_path("limit");
+  hid_t f = h5_make_file(path), p = H5Pcreate(H5P_DATASET_CREATE);
+  const hsize_t dims[] = {1 << 24};
+  H5Pset_chunk(p, 1, dims);
+  H5Pset_scaleoffset(p, H5Z_SO_INT, 0); /* for libhdf5 to undo */
+  static int32_t data[1 << 24];
+  h5_make(f, "x", H5T_STD_I32LE, H5T_NATIVE_INT, 1, dims, p, data);
+  H5Pclose(p);
+  H5Fclose(f);
+  const sn__h5_limits limits = {.memory_mib = 48};
+  sn__h5_file *file = NULL;
+  sn__h5_column *c = NULL;
+  ck_sn_ok(sn__h5_file_open(path, &limits, &file));
+  sn_status s = sn__h5_column_open(file, "x", &c);
+  ck_assert_msg(s != SN_OK && strstr(sn_status_message(s), "memory") != NULL, "%s",
+                sn_status_message(s));
+  sn_status_free(s);
+  sn__h5_file_free(file);
+  file = h5_open(path); /* 2 GiB are plenty */
+  c = h5_column(file, "x");
+  ck_assert_int_eq(sn__h5_column_info_of(c)->rows, 1 << 24);
+  sn__h5_column_free(c);
+  sn__h5_file_free(file);
+  remove(path);
+}
+END_TEST
+
 /* A copy cut short is told from a whole one, and what lies beyond its end is not read. */
 START_TEST(test_cut_short) {
   const char *path = h5_make_path("cut");
@@ -342,6 +371,7 @@ static Suite *suite(void) {
   tcase_add_test(t, test_conversions);
   tcase_add_test(t, test_bad_scanners);
   tcase_add_test(t, test_files_that_are_none);
+  tcase_add_test(t, test_memory_limit);
   tcase_add_test(t, test_cut_short);
   suite_add_tcase(s, t);
   return s;

@@ -5,6 +5,7 @@
 
 #include "core/alloc.h"
 #include "core/graph.h"
+#include "core/run/session.h"
 #include "core/sha256.h"
 #include "core/version.h"
 #include "io/checkpoint.h"
@@ -15,6 +16,8 @@
 #include "models/config.h"
 #include "models/model.h"
 #include "ops/ops.h"
+#include "optim/optim.h"
 #include "placement/placement.h"
+#include "placement/trainer.h"
 
 #endif

@@ -6,13 +6,20 @@
 #include <assert.h>
 #include "ops/gemm/gemm_impl.h"
 
-/* The largest tile: its packed parts of A and B stay well inside a level-2 cache. */
-#define TILE_ROWS 384
-#define TILE_COLS 256
+/* The largest tile: its packed parts of A and B stay inside a level-2 cache. In TN both parts are
+ * packed anew in every cut of k, so that tile is wider. */
+#define TILE_ROWS    384
+#define TILE_COLS    256
+#define TILE_COLS_TN 512
 /* Rows packed at a time where the packed parts lie far apart: few enough for a level-1 cache. */
-#define CHUNK     16
+#define CHUNK        16
 /* m * n * k of the smallest work worth handing to another thread. */
-#define TASK_WORK 120000
+#define TASK_WORK    120000
+
+/* Packed A (blocks of 6 rows or more, each padded to the pitch) and packed B fit side by side. */
+_Static_assert((TILE_ROWS / 6 * SN__GEMM_A_PITCH + TILE_COLS_TN) * SN__GEMM_KC * sizeof(float) <=
+                   SN__GEMM_SCRATCH_THREAD,
+               "a thread's scratch holds a tile");
 
 typedef struct tile_job {
   const sn__gemm_args *args;
@@ -169,7 +176,7 @@ static void run_tile(const tile_job *job, int64_t index, float *scratch) {
       if (job->pack_b) t.next_b = t.b + SN__GEMM_KC * (g->trans_b ? 1 : g->ldb);
     }
     if (job->pack_b) {
-      t.b_scratch = scratch + SN__GEMM_SCRATCH_THREAD / sizeof(float) - TILE_COLS * SN__GEMM_KC;
+      t.b_scratch = scratch + SN__GEMM_SCRATCH_THREAD / sizeof(float) - TILE_COLS_TN * SN__GEMM_KC;
       pack_b_tile(job, &t);
     }
     if (pack_a) pack_a_tile(job, &t, &cut);
@@ -197,7 +204,7 @@ static void choose_tiles(tile_job *job, int threads) {
   const int64_t high =
       g->n > 3 * job->kernels->lanes ? job->kernels->rows_wide : job->kernels->rows_max;
   int64_t row_tiles = g->m <= TILE_ROWS ? 1 : ceil_div(g->m, 258);
-  int64_t col_tiles = ceil_div(g->n, TILE_COLS);
+  int64_t col_tiles = ceil_div(g->n, g->trans_a ? TILE_COLS_TN : TILE_COLS);
   const int64_t work = g->m * g->n * g->k;
   if (threads > 1) {
     for (;;) {

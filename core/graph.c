@@ -238,6 +238,22 @@ size_t sn_graph_loss_count(const sn_graph *g) {
   return g->n_losses;
 }
 
+sn_loss_info sn_graph_loss(const sn_graph *g, size_t i) {
+  sn_value none = sn__value_at(g, 0);
+  sn_loss_info info = {.sum = none, .prediction = none, .label = none, .weights = none};
+  if (i >= g->n_losses) return info;
+  const sn__loss_info *loss = &g->losses[i];
+  const sn__node *node = sn__producer(g, loss->sum);
+  info.name = loss->name;
+  info.op = node->op->name;
+  info.scale = loss->lambda;
+  info.sum = sn__value_at(g, loss->sum);
+  if (node->n_in > 0) info.prediction = sn__value_at(g, node->in[0]);
+  if (node->n_in > 1) info.label = sn__value_at(g, node->in[1]);
+  info.weights = sn__value_at(g, loss->weights);
+  return info;
+}
+
 size_t sn_graph_input_count(const sn_graph *g) {
   return g->n_inputs;
 }

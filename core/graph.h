@@ -167,6 +167,16 @@ SN_API sn_value sn_graph_find_variable(const sn_graph *graph,
 SN_API size_t sn_graph_output_count(const sn_graph *graph);
 SN_API sn_value sn_graph_output(const sn_graph *graph, size_t i, const char **out_name);
 SN_API size_t sn_graph_loss_count(const sn_graph *graph);
+/* A loss as it was made. Names are borrowed. */
+typedef struct sn_loss_info {
+  const char *name;
+  const char *op;             /* "softmax_cross_entropy", "squared_loss" */
+  double scale;               /* its weight in the total */
+  sn_value sum;               /* f32 scalar */
+  sn_value prediction, label; /* what it compares */
+  sn_value weights;           /* of rows or elements; invalid: all count 1 */
+} sn_loss_info;
+SN_API sn_loss_info sn_graph_loss(const sn_graph *graph, size_t i);
 SN_API size_t sn_graph_input_count(const sn_graph *graph);
 SN_API sn_value sn_graph_input(const sn_graph *graph, size_t i);
 SN_API sn_value sn_graph_find_input(const sn_graph *graph, const char *name);

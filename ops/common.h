@@ -88,6 +88,8 @@ void sn__cost_elements(const sn__exec *e, double flops, sn__cost *out);
 /* x stretched to `shape` by broadcasting. */
 sn_value sn__broadcast_to(sn_graph *g, sn_value x, sn_shape shape);
 sn_value sn__sum_to_shape(sn_graph *g, sn_value x, sn_shape shape);
+/* The op across two devices. */
+sn_value sn__copy(sn_graph *g, sn_value x);
 
 /* ---- sums that several ops need, in fixed orders -------------------------------------------- */
 

@@ -194,6 +194,22 @@ typedef double sn__f64x8 __attribute__((vector_size(64), aligned(8), may_alias))
 SN__DEFINE_LANES(float, f32)
 SN__DEFINE_LANES(double, f64)
 
+/* The largest of n >= 1 numbers; where some are NaN, any of them or the largest of the rest. */
+#define SN__DEFINE_ROW_MAX(T, S)                                                                   \
+  SN__CLONES static T row_max_##S(const T *x, int64_t n) {                                         \
+    T lane[SN__LANES];                                                                             \
+    for (int l = 0; l < SN__LANES; l++)                                                            \
+      lane[l] = x[0];                                                                              \
+    int64_t i = 0;                                                                                 \
+    for (; i + SN__LANES <= n; i += SN__LANES) {                                                   \
+      SN__SIMD for (int l = 0; l < SN__LANES; l++) lane[l] =                                       \
+          lane[l] > x[i + l] ? lane[l] : x[i + l];                                                 \
+    }                                                                                              \
+    for (int l = 0; i < n; i++, l++)                                                               \
+      lane[l] = lane[l] > x[i] ? lane[l] : x[i];                                                   \
+    return sn__lanes_max_##S(lane);                                                                \
+  }
+
 /* Declares `T result` = the sum over i in [0, n) of `term`, an expression in i. */
 #define SN__LANE_SUM(T, S, result, i, n, term)                                                     \
   T result;                                                                                        \

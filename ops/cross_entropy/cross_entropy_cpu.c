@@ -33,20 +33,10 @@ static sn_status check_labels(const sn__exec *e, int64_t rows, int64_t classes) 
   return SN_OK;
 }
 
+SN__DEFINE_ROW_MAX(float, f32)
+SN__DEFINE_ROW_MAX(double, f64)
+
 #define KERNELS(T, S)                                                                              \
-  SN__CLONES static T max_##S(const T *x, int64_t n) {                                             \
-    T lane[SN__LANES];                                                                             \
-    for (int l = 0; l < SN__LANES; l++)                                                            \
-      lane[l] = x[0];                                                                              \
-    int64_t i = 0;                                                                                 \
-    for (; i + SN__LANES <= n; i += SN__LANES) {                                                   \
-      SN__SIMD for (int l = 0; l < SN__LANES; l++) lane[l] =                                       \
-          lane[l] > x[i + l] ? lane[l] : x[i + l];                                                 \
-    }                                                                                              \
-    for (int l = 0; i < n; i++, l++)                                                               \
-      lane[l] = lane[l] > x[i] ? lane[l] : x[i];                                                   \
-    return sn__lanes_max_##S(lane);                                                                \
-  }                                                                                                \
   SN__CLONES static T exp_sum_##S(const T *x, T most, int64_t n) {                                 \
     SN__LANE_SUM(T, S, sum, i, n, sn__exp_##S(x[i] - most));                                       \
     return sum;                                                                                    \
@@ -65,7 +55,7 @@ static sn_status check_labels(const sn__exec *e, int64_t rows, int64_t classes) 
       job->rows[r] = 0;                                                                            \
       if (w == 0.0f) continue;                                                                     \
       const T *x = (const T *)e->in[0].data + r * job->classes;                                    \
-      T most = max_##S(x, job->classes);                                                           \
+      T most = row_max_##S(x, job->classes);                                                           \
       T log_sum = sn__log_##S(exp_sum_##S(x, most, job->classes));                                 \
       lse[r] = most + log_sum;                                                                     \
       /* most and x[label] are subtracted first: both may be large, the result small */            \

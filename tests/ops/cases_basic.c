@@ -102,6 +102,72 @@ static void unary_all(op_test *t) {
   op_out(t, sn_clamp(g, x, -1, 1.5));
 }
 
+/* ---- choosing, types, copies ---------------------------------------------------------------- */
+
+static void choose(op_test *t) {
+  sn_graph *g = t->graph;
+  sn_value a = op_param(t, SN_SHAPE(B, 3), -1, 1), b = op_param(t, SN_SHAPE(3), -1, 1);
+  sn_value zero = sn_constant_scalar(g, t->dtype, 0);
+  for (int how = SN_EQ; how <= SN_GE; how++) {
+    op_out(t, sn_where(g, sn_compare(g, a, zero, (sn_comparison)how), a, b));
+    op_out(t, sn_where(g, sn_compare(g, b, zero, (sn_comparison)how), b, a));
+  }
+  static const double flags[] = {1, 0, 1, 0, 0};
+  sn_value rows = op_data(t, SN_U8, SN_SHAPE(B, 1), flags, 5);
+  op_out(t, sn_where(g, rows, a, op_param(t, SN_SCALAR_SHAPE, -1, 1)));
+}
+
+static void change_type(op_test *t) {
+  sn_graph *g = t->graph;
+  sn_value a = op_param(t, SN_SHAPE(B, 3), -1, 1);
+  op_out(t, sn_cast(g, a, SN_F64));
+  static const sn_dtype types[] = {SN_F32, SN_I32, SN_I64, SN_U8, SN_BOOL, SN_BF16};
+  sn_value x = sn_affine(g, a, 100, 0);
+  for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+    for (size_t k = 0; k < sizeof types / sizeof *types; k++)
+      op_out_plain(t, sn_cast(g, sn_cast(g, x, types[i]), types[k]));
+}
+
+static void copies(op_test *t) {
+  op_out(t, sn__copy(t->graph, op_param(t, SN_SHAPE(B, 3), -1, 1)));
+}
+
+/* ---- reductions ----------------------------------------------------------------------------- */
+
+static void reductions(op_test *t) {
+  sn_graph *g = t->graph;
+  sn_value x = op_param(t, SN_SHAPE(B, 3, 4), -1, 1);
+  for (int axis = -1; axis < 3; axis++) {
+    bool keep = axis % 2 != 0;
+    op_out(t, sn_reduce_sum(g, x, .axis = axis, .keep_dim = keep));
+    op_out(t, sn_reduce_mean(g, x, .axis = axis, .keep_dim = keep));
+    op_out(t, sn_reduce_max(g, x, .axis = axis, .keep_dim = keep));
+  }
+  op_out(t, sn_reduce_sum(g, x, .all = true));
+  op_out(t, sn_reduce_mean(g, x, .all = true, .keep_dim = true));
+  op_out(t, sn_reduce_max(g, x, .all = true));
+}
+
+static void normal_forms(op_test *t) {
+  sn_value x = op_param(t, SN_SHAPE(B, 2, 19), -3, 3), one = op_param(t, SN_SHAPE(B, 1), -1, 1);
+  op_out(t, sn_softmax(t->graph, x));
+  op_out(t, sn_log_softmax(t->graph, x));
+  op_out(t, sn_softmax(t->graph, one));
+}
+
+/* Long enough that sums are cut into parts and shared out. No gradient: that would take long. */
+static void long_sums(op_test *t) {
+  t->extents[SN_SYMBOL_BATCH] = t->empty ? 0 : 1000;
+  sn_graph *g = t->graph;
+  sn_value x = op_noise(t, SN_SHAPE(B, 70), -3, 3);
+  x = sn_add(g, x, op_noise(t, SN_SHAPE(70), -1, 1));
+  sn_value y = sn_exp(g, sn_affine(g, x, 1, 0.3));
+  op_out_plain(t, sn_reduce_sum(g, y, .axis = 0));
+  op_out_plain(t, sn_reduce_mean(g, y, .all = true));
+  op_out_plain(t, sn_softmax(g, y));
+  op_out_plain(t, sn_tanh(g, y));
+}
+
 /* ---- losses --------------------------------------------------------------------------------- */
 
 /* The third row's label names no class: its weight is 0, so it is not read. */
@@ -117,6 +183,22 @@ static void cross_entropy(op_test *t) {
   sn_softmax_cross_entropy(t->graph, z, u);
 }
 
+static void over_features(op_test *t) {
+  sn_graph *g = t->graph;
+  sn_value x = op_param(t, SN_SHAPE(B, 3), -2, 2), v = op_param(t, SN_SHAPE(B), -2, 2);
+  sn_value z = op_param(t, SN_SHAPE(B, 3), -2, 2);
+  static const double targets[] = {0, 1, 0.25, 1, 1, 0, 0.5, 0.5, 1, 0, 0, 1, 1, 1, 0};
+  sn_value y = op_data(t, t->dtype, SN_SHAPE(B, 3), targets, 15);
+  sn_value w = op_data(t, SN_F32, SN_SHAPE(B), weights, 5);
+  sn_sigmoid_cross_entropy(g, x, y, .weights = w);
+  sn_sigmoid_cross_entropy(g, v, op_data(t, t->dtype, SN_SHAPE(B), targets, 5));
+  sn_squared_loss(g, x, z, .weights = w);
+  sn_squared_loss(g, x, y);
+  sn_absolute_loss(g, x, z, .weights = w);
+  sn_huber_loss(g, x, z, .delta = 0.7, .weights = w);
+  sn_huber_loss(g, v, op_data(t, t->dtype, SN_SHAPE(B), targets, 5));
+}
+
 const op_case op_cases_basic[] = {
     {"matmul", "plain", matmul_plain, 0},
     {"matmul", "bias and every activation", matmul_dense, 0},
@@ -130,5 +212,13 @@ const op_case op_cases_basic[] = {
     {"neg exp log sqrt tanh sigmoid relu leaky_relu gelu gelu_tanh silu softplus affine clamp",
      "all", unary_all, 0},
     {"softmax_cross_entropy", "weights, a row that is not read", cross_entropy, 0},
+    {"sigmoid_cross_entropy squared_loss absolute_loss huber_loss", "weights, one feature or more",
+     over_features, 0},
+    {"where", "comparisons", choose, 0},
+    {"cast", "every type to every type", change_type, 0},
+    {"copy", "one", copies, 0},
+    {"reduce_sum reduce_mean reduce_max", "every axis", reductions, 0},
+    {"softmax log_softmax", "last dimension", normal_forms, 0},
+    {"reduce_sum reduce_mean softmax", "long sums", long_sums, 0},
     {NULL, NULL, NULL, 0},
 };

@@ -109,6 +109,10 @@ sn_value op_data(op_test *t, sn_dtype dtype, sn_shape shape, const double *numbe
   return fed(t, dtype, shape, numbers, n, 0, 0);
 }
 
+sn_value op_noise(op_test *t, sn_shape shape, double low, double high) {
+  return fed(t, t->dtype, shape, NULL, 0, low, high);
+}
+
 sn_sequence op_sequence(op_test *t, int64_t features, const int64_t *lengths, size_t rows,
                         double low, double high) {
   char name[32];

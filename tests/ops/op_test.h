@@ -42,6 +42,8 @@ sn_value op_param(op_test *t, sn_shape shape, double low, double high);
 sn_value op_param_of(op_test *t, sn_shape shape, const double *numbers, size_t n);
 /* A fed tensor of any type without a check, holding the given numbers (converted); NULL: zeros. */
 sn_value op_data(op_test *t, sn_dtype dtype, sn_shape shape, const double *numbers, size_t n);
+/* A fed tensor of t->dtype without a check, uniform in [low, high). */
+sn_value op_noise(op_test *t, sn_shape shape, double low, double high);
 /* A ragged input of t->dtype with rows of these lengths: sets batch, elements and longest, feeds
  * the offsets; values are a checked parameter in [low, high). */
 sn_sequence op_sequence(op_test *t, int64_t features, const int64_t *lengths, size_t rows,

@@ -183,7 +183,7 @@ COMMAND(predict, NULL, "predict with a checkpoint", NULL);
 COMMAND(export, NULL, "write a checkpoint's weights in another format", NULL);
 COMMAND(debug, NULL, "write everything about one training step", NULL);
 COMMAND(place, NULL, "solve a public placement instance", NULL);
-COMMAND(bench, NULL, "time the reference work, beside what the machine can do", NULL);
+COMMAND(bench, cmd_bench, "time the reference work, beside what the machine can do", NULL);
 COMMAND(devices, cmd_devices, "show devices with memory, rates and links",
         "Rates are constants of each kind that plans compare, not measurements.");
 

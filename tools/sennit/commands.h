@@ -9,6 +9,7 @@
 extern const arg_command *const sn__commands[];
 extern const size_t sn__command_count;
 
+sn_status cmd_bench(const arg_set *args);
 sn_status cmd_devices(const arg_set *args);
 
 #endif

@@ -2,6 +2,7 @@
 /* Opening files and columns: everything that can be wrong with a dataset is said here. */
 #include "io/h5_column_impl.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -13,8 +14,7 @@
 
 #define FLAT_BAND_BYTES ((int64_t)1 << 20)
 
-/* ---- files -------------------------------------------------------------------------------------
- */
+/* ---- files --------------------------------------------------------------------------------- */
 
 sn_status sn__h5_file_open_partial(const char *path, const sn__h5_limits *limits,
                                    sn__h5_file **out_file) {
@@ -39,6 +39,7 @@ sn_status sn__h5_file_open_partial(const char *path, const sn__h5_limits *limits
 sn_status sn__h5_file_open(const char *path, const sn__h5_limits *limits, sn__h5_file **out_file) {
   sn__h5_file *f = NULL;
   SN_TRY(sn__h5_file_open_partial(path, limits, &f));
+  assert(f != NULL);
   if (f->report->failure != NULL) {
     sn_status s = sn_status_make(f->report->failure_code, "%s", f->report->failure);
     sn__h5_file_free(f);
@@ -65,7 +66,7 @@ const char *sn__h5_file_path(const sn__h5_file *file) {
 }
 
 /* ---- what can be wrong
- * --------------------------------------------------------------------------- */
+ * ------------------------------------------------------------------ */
 
 static const char *problem_of(const sn__h5_report *r, const char *path) {
   for (size_t i = 0; i < r->problem_count; ++i)
@@ -148,8 +149,7 @@ static sn_status check_dataset(const sn__h5_file *f, const sn__h5_dataset *d) {
   return SN_OK;
 }
 
-/* ---- columns -----------------------------------------------------------------------------------
- */
+/* ---- columns ------------------------------------------------------------------------------- */
 
 static uint64_t next_serial(void) {
   static atomic_uint_least64_t last;

@@ -16,8 +16,7 @@ typedef struct sn__h5_file sn__h5_file;
 typedef struct sn__h5_column sn__h5_column;
 typedef struct sn__h5_reader sn__h5_reader;
 
-/* ---- files -------------------------------------------------------------------------------------
- */
+/* ---- files --------------------------------------------------------------------------------- */
 
 /* Fails when the scan failed as a whole. `limits` may be NULL. */
 SN_MUST_USE sn_status sn__h5_file_open(const char *path, const sn__h5_limits *limits,
@@ -29,8 +28,7 @@ void sn__h5_file_free(sn__h5_file *file); /* after its columns */
 const sn__h5_report *sn__h5_file_report(const sn__h5_file *file);
 const char *sn__h5_file_path(const sn__h5_file *file);
 
-/* ---- columns -----------------------------------------------------------------------------------
- */
+/* ---- columns ------------------------------------------------------------------------------- */
 
 typedef enum sn__h5_column_kind {
   SN__H5_COLUMN_NUMBER = 0,
@@ -64,8 +62,7 @@ const sn__h5_column_info *sn__h5_column_info_of(const sn__h5_column *column);
 /* Attributes, enum names, fill value. */
 const sn__h5_dataset *sn__h5_column_dataset(const sn__h5_column *column);
 
-/* ---- reading -----------------------------------------------------------------------------------
- */
+/* ---- reading ------------------------------------------------------------------------------- */
 
 /* One thread's scratch and cache of decoded chunks, for any columns. */
 SN_MUST_USE sn_status sn__h5_reader_create(size_t cache_bytes /* 0: 64 MiB */,
@@ -94,8 +91,7 @@ SN_MUST_USE sn_status sn__h5_column_read_part(const sn__h5_column *column, sn__h
                                               int64_t band, int64_t part, sn_dtype dtype,
                                               void *out);
 
-/* ---- strings and ragged rows -------------------------------------------------------------------
- */
+/* ---- strings and ragged rows --------------------------------------------------------------- */
 
 typedef struct sn__h5_strings {
   int64_t count;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Ranges, parts and lists of rows, from chunks or from flat bytes. */
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,8 +12,7 @@
 #define STAGE_BYTES         ((size_t)1 << 18)
 #define DEFAULT_CACHE_BYTES ((size_t)64 << 20)
 
-/* ---- readers -----------------------------------------------------------------------------------
- */
+/* ---- readers ------------------------------------------------------------------------------- */
 
 sn_status sn__h5_reader_create(size_t cache_bytes, sn__h5_reader **out_reader) {
   sn__h5_reader *r = sn__calloc(1, sizeof *r);
@@ -78,8 +78,7 @@ static sn_status cached_chunk(const sn__h5_column *c, sn__h5_reader *r, uint64_t
   return SN_OK;
 }
 
-/* ---- elements ----------------------------------------------------------------------------------
- */
+/* ---- elements ------------------------------------------------------------------------------ */
 
 size_t sn__h5_column_item(const sn__h5_column *c, sn_dtype dtype) {
   return dtype == SN_DTYPE_NONE ? c->info.item_bytes : sn_dtype_size(dtype);
@@ -107,8 +106,7 @@ static sn_status put(const sn__h5_column *c, const void *in, int64_t count, sn_d
   return unfit(c, in, done, dtype, row + at / c->info.width, at % c->info.width);
 }
 
-/* ---- chunks ------------------------------------------------------------------------------------
- */
+/* ---- chunks -------------------------------------------------------------------------------- */
 
 /* A chunk's place in the rows: computed once per chunk. */
 typedef struct tile {
@@ -123,6 +121,7 @@ typedef struct tile {
 } tile;
 
 static void make_tile(const sn__h5_column *c, uint64_t index, tile *t) {
+  memset(t, 0, sizeof *t);
   const sn__h5_dataset *d = c->dataset;
   unsigned rank = d->rank;
   uint64_t rest = index;
@@ -202,7 +201,7 @@ static sn_status read_chunks(const sn__h5_column *c, sn__h5_reader *r, int64_t r
   for (int64_t band = row0 / c->band_rows; band * c->band_rows < end; ++band)
     for (int64_t part = 0; part < c->info.parts; ++part) {
       uint64_t index = (uint64_t)(band * c->info.parts + part);
-      const uint8_t *chunk;
+      const uint8_t *chunk = NULL;
       tile t;
       SN_TRY(cached_chunk(c, r, index, &chunk));
       make_tile(c, index, &t);
@@ -213,8 +212,7 @@ static sn_status read_chunks(const sn__h5_column *c, sn__h5_reader *r, int64_t r
   return SN_OK;
 }
 
-/* ---- flat --------------------------------------------------------------------------------------
- */
+/* ---- flat ---------------------------------------------------------------------------------- */
 
 static sn_status flat_bytes(const sn__h5_column *c, uint64_t first, size_t count, uint8_t *out) {
   size_t item = c->info.item_bytes;
@@ -256,13 +254,13 @@ static sn_status read_flat(const sn__h5_column *c, sn__h5_reader *r, int64_t row
   return SN_OK;
 }
 
-/* ---- the calls ---------------------------------------------------------------------------------
- */
+/* ---- the calls ----------------------------------------------------------------------------- */
 
 static sn_status check_request(const sn__h5_column *c, int64_t row0, int64_t rows, sn_dtype dtype) {
   if (rows < 0 || row0 < 0 || row0 > c->info.rows || rows > c->info.rows - row0)
-    return sn_status_make(SN_CODE_INVALID, "rows %lld..%lld are not all in its %lld rows",
-                          (long long)row0, (long long)(row0 + rows), (long long)c->info.rows);
+    return sn_status_make(SN_CODE_INVALID,
+                          "%" PRId64 " rows from %" PRId64 " are not all in its %" PRId64 " rows",
+                          rows, row0, c->info.rows);
   if (dtype != SN_DTYPE_NONE && !sn__h5_convertible(c->info.stored, dtype))
     return sn_status_make(SN_CODE_UNSUPPORTED, "%s cannot be read as %s numbers",
                           c->dataset->type.text, sn_dtype_name(dtype));
@@ -308,8 +306,7 @@ sn_status sn__h5_column_read_part(const sn__h5_column *c, sn__h5_reader *r, int6
   return sn__h5_column_context(c, s);
 }
 
-/* ---- lists of rows -----------------------------------------------------------------------------
- */
+/* ---- lists of rows ------------------------------------------------------------------------- */
 
 static sn_status gather_flat(const sn__h5_column *c, sn__h5_reader *r, const int64_t *rows,
                              int64_t count, sn_dtype dtype, uint8_t *out) {
@@ -353,7 +350,7 @@ static sn_status gather_chunks(const sn__h5_column *c, sn__h5_reader *r, const i
       ++next;
     for (int64_t part = 0; part < c->info.parts; ++part) {
       uint64_t index = (uint64_t)(band * c->info.parts + part);
-      const uint8_t *chunk;
+      const uint8_t *chunk = NULL;
       tile t;
       SN_TRY(cached_chunk(c, r, index, &chunk));
       make_tile(c, index, &t);

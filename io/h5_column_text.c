@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Strings and ragged rows. */
+#include <inttypes.h>
 #include <string.h>
 
 #include "core/alloc.h"
@@ -18,8 +19,7 @@ static sn_status read_offsets(const sn__h5_column *c, uint64_t first, uint64_t c
   SN_TRY(sn__h5_pread(c->fd, c->offsets_at + 8 * first, out, (size_t)(count + 1) * sizeof *out));
   for (uint64_t i = 0; i <= count; ++i)
     if (out[i] < (i > 0 ? out[i - 1] : 0) || (uint64_t)out[i] > c->bytes_count)
-      return sn_status_make(SN_CODE_CORRUPT, "row %llu: its length is damaged",
-                            (unsigned long long)(first + i));
+      return sn_status_make(SN_CODE_CORRUPT, "row %" PRIu64 ": its length is damaged", first + i);
   return SN_OK;
 }
 
@@ -28,8 +28,9 @@ sn_status sn__h5_column_offsets(const sn__h5_column *c, int64_t row0, int64_t ro
   if (c->values == NULL)
     s = sn_status_make(SN_CODE_INVALID, "its rows are not of variable length");
   else if (row0 < 0 || rows < 0 || row0 > c->info.rows || rows > c->info.rows - row0)
-    s = sn_status_make(SN_CODE_INVALID, "rows %lld..%lld are not all in its %lld rows",
-                       (long long)row0, (long long)(row0 + rows), (long long)c->info.rows);
+    s = sn_status_make(SN_CODE_INVALID,
+                       "%" PRId64 " rows from %" PRId64 " are not all in its %" PRId64 " rows",
+                       rows, row0, c->info.rows);
   else
     s = read_offsets(c, (uint64_t)(row0 * c->info.width), (uint64_t)(rows * c->info.width), out);
   return sn__h5_column_context(c, s);
@@ -80,8 +81,9 @@ sn_status sn__h5_column_strings(const sn__h5_column *c, sn__h5_reader *r, int64_
   if (c->info.kind != SN__H5_COLUMN_STRING)
     s = sn_status_make(SN_CODE_DATA, "it holds %s, not text", c->dataset->type.text);
   else if (row0 < 0 || rows < 0 || row0 > c->info.rows || rows > c->info.rows - row0)
-    s = sn_status_make(SN_CODE_INVALID, "rows %lld..%lld are not all in its %lld rows",
-                       (long long)row0, (long long)(row0 + rows), (long long)c->info.rows);
+    s = sn_status_make(SN_CODE_INVALID,
+                       "%" PRId64 " rows from %" PRId64 " are not all in its %" PRId64 " rows",
+                       rows, row0, c->info.rows);
   if (s != SN_OK) return sn__h5_column_context(c, s);
   t.count = rows * c->info.width;
   size_t bytes;

@@ -112,7 +112,9 @@ static void to_f64(sn__h5_kind kind, const void *in, size_t count, double *out) 
 /* One element as i64; false when it is none. */
 static bool as_i64(sn__h5_kind kind, const void *in, size_t i, int64_t *out) {
   switch (kind) {
-  case SN__H5_I8: *out = ((const int8_t *)in)[i]; return true;
+  case SN__H5_I8: /* NOLINTNEXTLINE(bugprone-signed-char-misuse): a number, no character */
+    *out = ((const int8_t *)in)[i];
+    return true;
   case SN__H5_U8: *out = ((const uint8_t *)in)[i]; return true;
   case SN__H5_I16: *out = ((const int16_t *)in)[i]; return true;
   case SN__H5_U16: *out = ((const uint16_t *)in)[i]; return true;

@@ -28,13 +28,12 @@ uint8_t *sn__h5_scratch_need(sn__h5_scratch *s, int which, size_t size) {
   return bytes;
 }
 
-/* ---- each filter -------------------------------------------------------------------------------
- */
+/* ---- each filter --------------------------------------------------------------------------- */
 
 static void unshuffle(const uint8_t *in, uint8_t *out, size_t size, size_t item) {
   size_t count = size / item, whole = count * item;
   if (count == 0) item = 0; /* of a hostile size: nothing was shuffled */
-  if (item == 4) { /* the common one, written so that the compiler keeps it in registers */
+  if (item == 4) {          /* the common one, written so that the compiler keeps it in registers */
     const uint8_t *a = in, *b = in + count, *c = in + 2 * count, *d = in + 3 * count;
     for (size_t i = 0; i < count; ++i) {
       out[4 * i] = a[i];
@@ -106,8 +105,7 @@ static sn_status inflate_into(sn__h5_scratch *s, const uint8_t *in, size_t size,
   return SN_OK;
 }
 
-/* ---- the pipeline ------------------------------------------------------------------------------
- */
+/* ---- the pipeline -------------------------------------------------------------------------- */
 
 static sn_status undo(const sn__h5_filter *f, sn__h5_scratch *s, const uint8_t *in, size_t size,
                       uint8_t *out, size_t capacity, size_t *out_size) {

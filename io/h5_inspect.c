@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "io/h5_inspect.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -14,8 +15,7 @@
 #define ROWS_TO_JUDGE      20   /* fewer may be alike by chance */
 #define FAR_FROM_THE_MEAN  30.0 /* standard deviations: no bell curve reaches there */
 
-/* ---- lines -------------------------------------------------------------------------------------
- */
+/* ---- lines --------------------------------------------------------------------------------- */
 
 static sn_status push(char ***lines, size_t *count, size_t *capacity, char *line) {
   if (line == NULL) return sn_status_out_of_memory();
@@ -44,8 +44,7 @@ static const char *without_path(const sn__inspection *x, const char *message) {
                                                                               : message;
 }
 
-/* ---- what a dataset's values say ---------------------------------------------------------------
- */
+/* ---- what a dataset's values say ----------------------------------------------------------- */
 
 static sn_status judge_numbers(sn__inspection *x, const sn__h5_dataset *d,
                                const sn__column_stats *s) {
@@ -110,8 +109,7 @@ static sn_status inspect_entry(sn__inspection *x, sn__inspect_entry *e, sn__h5_r
   return judge_numbers(x, d, &e->stats);
 }
 
-/* ---- groups of values and offsets --------------------------------------------------------------
- */
+/* ---- groups of values and offsets ---------------------------------------------------------- */
 
 static sn__inspect_entry *entry_at(const sn__inspection *x, const char *group, const char *name) {
   char path[4200];
@@ -182,8 +180,7 @@ static sn_status inspect_group(sn__inspection *x, const char *path, sn__h5_reade
   return s;
 }
 
-/* ---- the file as a whole -----------------------------------------------------------------------
- */
+/* ---- the file as a whole ------------------------------------------------------------------- */
 
 static sn_status judge_report(sn__inspection *x) {
   const sn__h5_report *r = sn__h5_file_report(x->file);
@@ -300,6 +297,7 @@ sn_status sn__inspect_file(const char *path, bool json, char **out_text) {
   *out_text = NULL;
   sn__inspection *x = NULL;
   SN_TRY(sn__inspect(path, NULL, &x));
+  assert(x != NULL);
   sn_status s = json ? sn__inspection_json(x, out_text) : sn__inspection_text(x, out_text);
   const sn__h5_report *r = sn__h5_file_report(x->file);
   if (s == SN_OK && r->failure != NULL) s = sn_status_make(r->failure_code, "%s", r->failure);

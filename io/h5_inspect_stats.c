@@ -9,7 +9,7 @@
 
 #define SLICE_ELEMENTS ((int64_t)1 << 18)
 #define WIDEST_ROW     ((int64_t)1 << 24)
-#define MOST_CLASSES   1024u
+#define MOST_CLASSES   ((size_t)1024)
 
 double sn__h5_now(void) {
   struct timespec t;
@@ -25,8 +25,7 @@ void sn__column_stats_clear(sn__column_stats *s) {
   memset(s, 0, sizeof *s);
 }
 
-/* ---- classes -----------------------------------------------------------------------------------
- */
+/* ---- classes ------------------------------------------------------------------------------- */
 
 typedef struct tally {
   sn__column_stats *stats;
@@ -93,8 +92,7 @@ static sn_status name_classes(const sn__h5_column *c, sn__column_stats *s) {
   return SN_OK;
 }
 
-/* ---- numbers -----------------------------------------------------------------------------------
- */
+/* ---- numbers ------------------------------------------------------------------------------- */
 
 typedef struct sums {
   double shift, sum, squares; /* of (x - shift), shift being the first finite value */
@@ -195,7 +193,11 @@ static sn_status read_numbers(const sn__h5_column *c, sn__h5_reader *r, double d
       m.high[j] = -INFINITY;
     }
   }
-  if (values == NULL || (columns && m.low == NULL)) status = sn_status_out_of_memory();
+  if (values == NULL || (columns && m.low == NULL)) {
+    sn__free(values);
+    sn__free(m.low);
+    return sn_status_out_of_memory();
+  }
   for (int64_t row = 0, n; status == SN_OK && row < info->rows; row += n) {
     if (row > 0 && sn__h5_now() > deadline) break;
     n = info->rows - row < step ? info->rows - row : step;
@@ -212,8 +214,7 @@ static sn_status read_numbers(const sn__h5_column *c, sn__h5_reader *r, double d
   return status;
 }
 
-/* ---- strings and lengths -----------------------------------------------------------------------
- */
+/* ---- strings and lengths ------------------------------------------------------------------- */
 
 static void see_length(sn__column_stats *s, int64_t length, int64_t seen) {
   if (seen == 0 || length < s->length_min) s->length_min = length;

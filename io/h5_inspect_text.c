@@ -13,8 +13,7 @@
 #define CLASSES_IN_TEXT 12u
 #define CLASSES_IN_JSON 1024u
 
-/* ---- text --------------------------------------------------------------------------------------
- */
+/* ---- text ---------------------------------------------------------------------------------- */
 
 typedef struct text {
   char *bytes;
@@ -159,8 +158,7 @@ sn_status sn__inspection_text(const sn__inspection *x, char **out_text) {
   return SN_OK;
 }
 
-/* ---- JSON --------------------------------------------------------------------------------------
- */
+/* ---- JSON ---------------------------------------------------------------------------------- */
 
 static void add_number(cJSON *o, const char *key, double v) {
   if (isfinite(v)) cJSON_AddNumberToObject(o, key, v); /* JSON has no NaN */

@@ -6,7 +6,7 @@
 #include "core/alloc.h"
 #include "io/h5_report_impl.h"
 
-/* ---- the bytes ------------------------------------------------------------------------------- */
+/* ---- the bytes ----------------------------------------------------------------------------- */
 
 bool sn__cursor_take(sn__cursor *c, void *out, size_t size) {
   if (c->bad || size > (size_t)(c->end - c->at)) {
@@ -89,7 +89,7 @@ void *sn__cursor_array(sn__cursor *c, size_t count, size_t item, size_t least) {
   return items;
 }
 
-/* ---- the records ----------------------------------------------------------------------------- */
+/* ---- the records --------------------------------------------------------------------------- */
 
 typedef struct parser {
   sn__h5_report *report;
@@ -310,7 +310,7 @@ sn_status sn__h5_report_parse(const uint8_t *bytes, size_t size, sn__h5_bounds b
   return SN_OK;
 }
 
-/* ---- the end --------------------------------------------------------------------------------- */
+/* ---- the end ------------------------------------------------------------------------------- */
 
 static void free_notes(sn__h5_note *notes, size_t count) {
   for (size_t i = 0; i < count; ++i) {

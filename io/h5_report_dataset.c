@@ -175,7 +175,7 @@ void sn__h5_dataset_clear(sn__h5_dataset *d) {
   sn__free(d->converted);
 }
 
-/* ---- judging --------------------------------------------------------------------------------- */
+/* ---- judging ------------------------------------------------------------------------------- */
 
 static int by_index(const void *a, const void *b) {
   const sn__h5_chunk *x = a, *y = b;

@@ -34,7 +34,7 @@ typedef struct child {
   int status; /* waitpid's; -1: somebody else reaped it */
 } child;
 
-/* ---- the scanner's place --------------------------------------------------------------------- */
+/* ---- the scanner's place ------------------------------------------------------------------- */
 
 static bool runnable(const char *path) {
   return access(path, X_OK) == 0;
@@ -69,8 +69,7 @@ static sn_status find_scanner(char *out, size_t size) {
                         SN_LIBEXECDIR);
 }
 
-/* ---- starting it -------------------------------------------------------------------------------
- */
+/* ---- starting it --------------------------------------------------------------------------- */
 
 static double from_environment(const char *name, double otherwise) {
   const char *text = getenv(name);
@@ -154,8 +153,7 @@ static sn_status start(child *c, const char *only) {
   return SN_OK;
 }
 
-/* ---- listening ---------------------------------------------------------------------------------
- */
+/* ---- listening ----------------------------------------------------------------------------- */
 
 static double now(void) {
   struct timespec t;
@@ -227,8 +225,7 @@ static void reap_gently(child *c) {
   reap(c);
 }
 
-/* ---- judging -----------------------------------------------------------------------------------
- */
+/* ---- judging ------------------------------------------------------------------------------- */
 
 /* The driver's name stands in clear near the superblock: "NCSAfami", "NCSAmult". */
 static bool names_driver(const char *path, const char *name) {

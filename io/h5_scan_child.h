@@ -21,7 +21,7 @@
 #define SN__SCAN_MAX_DEPTH   64
 #define SN__SCAN_MAX_OBJECTS 100000
 
-/* ---- saying (h5_scan_out.c) ------------------------------------------------------------------ */
+/* ---- saying (h5_scan_out.c) ---------------------------------------------------------------- */
 
 void sn__say_start(int report_fd, int shared_fd);
 void sn__say_begin(sn__wire_tag tag); /* one record at a time */
@@ -47,7 +47,7 @@ bool sn__shared_write(const void *bytes, size_t size);
 bool sn__shared_align(void);    /* to 8 bytes */
 uint64_t sn__shared_size(void); /* so far */
 
-/* ---- types (h5_scan_type.c) ------------------------------------------------------------------ */
+/* ---- types (h5_scan_type.c) ---------------------------------------------------------------- */
 
 typedef struct sn__scan_type {
   sn__h5_class cls;
@@ -66,7 +66,7 @@ void sn__scan_type_release(sn__scan_type *type);
 void sn__scan_type_say(const sn__scan_type *type);
 hid_t sn__scan_native(sn__h5_kind kind); /* a libhdf5 constant: never close it */
 
-/* ---- objects --------------------------------------------------------------------------------- */
+/* ---- objects ------------------------------------------------------------------------------- */
 
 /* Says all about one dataset; with `convert`, converts it into the shared memory too. */
 void sn__scan_dataset(hid_t file, const char *path, uint64_t address, uint64_t userblock,

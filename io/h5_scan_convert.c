@@ -22,7 +22,7 @@ typedef struct job {
 static const char full[] = "what it holds is larger than the memory allowed for converting it";
 
 /* ---- blocks: the dataspace in row-major order, a hyperslab of whole rows or a run of one row
- * ------ */
+ * --- */
 
 typedef struct block {
   hsize_t start[H5S_MAX_RANK], count[H5S_MAX_RANK];
@@ -72,7 +72,7 @@ static void say_converted(sn__h5_form form, sn__h5_kind kind, uint64_t rows, uin
   sn__say_end();
 }
 
-/* ---- numbers --------------------------------------------------------------------------------- */
+/* ---- numbers ------------------------------------------------------------------------------- */
 
 static hid_t memory_type(const job *j) {
   hid_t native = sn__scan_native(j->t->convert);
@@ -83,14 +83,14 @@ static hid_t memory_type(const job *j) {
 
 static void convert_numbers(job *j) {
   hid_t type = memory_type(j);
-  size_t size = type >= 0 ? H5Tget_size(type) : 0;
-  if (size == 0 || size > BLOCK_BYTES) {
+  size_t size = type >= 0 ? H5Tget_size(type) : 0, item = sn__h5_kind_size(j->t->convert);
+  if (item == 0 || size == 0 || size > BLOCK_BYTES) {
     j->problem = "nobody can convert this type to numbers";
     if (type >= 0) H5Tclose(type);
     return;
   }
   uint8_t *bytes = sn__scan_alloc(BLOCK_BYTES);
-  uint64_t count = j->elements * (size / sn__h5_kind_size(j->t->convert));
+  uint64_t count = j->elements * (size / item);
   for (hsize_t at = 0; at < j->elements && j->problem == NULL;) {
     block b;
     block_at(j, at, BLOCK_BYTES / size, &b);
@@ -107,8 +107,7 @@ static void convert_numbers(job *j) {
     say_converted(SN__H5_FORM_NUMBERS, j->t->convert, j->rank > 0 ? j->dims[0] : 1, count, 0, 0);
 }
 
-/* ---- offsets, strings and ragged rows -----------------------------------------------------------
- */
+/* ---- offsets, strings and ragged rows ------------------------------------------------------ */
 
 static void finish_ragged(job *j, sn__h5_form form, sn__h5_kind kind, const int64_t *offsets,
                           uint64_t count) {

@@ -106,8 +106,7 @@ static bool odd_fill(const subject *s) {
          status == H5D_FILL_VALUE_USER_DEFINED;
 }
 
-/* ---- the chunk table ---------------------------------------------------------------------------
- */
+/* ---- the chunk table ----------------------------------------------------------------------- */
 
 typedef struct table {
   uint32_t count;
@@ -234,8 +233,7 @@ static const char *say_chunks(const subject *s, int fd, uint64_t userblock) {
   return ok ? NULL : sn__say_why();
 }
 
-/* ---- all of it ---------------------------------------------------------------------------------
- */
+/* ---- all of it ----------------------------------------------------------------------------- */
 
 static void open_subject(subject *s, hid_t file) {
   s->type = s->space = s->plist = H5I_INVALID_HID;

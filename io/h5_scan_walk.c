@@ -187,8 +187,7 @@ void sn__scan_walk(hid_t file, uint64_t userblock, int file_fd) {
   free(w.seen);
 }
 
-/* ---- attributes: scalars that read as a few words ----------------------------------------------
- */
+/* ---- attributes: scalars that read as a few words ------------------------------------------ */
 
 typedef struct attributes {
   uint32_t count;

@@ -47,7 +47,7 @@ START_TEST(test_three_axes) {
     snprintf(name, sizeof name, "cube%d", s);
     sn__h5_column *c = h5_column(file, name);
     const sn__h5_column_info *info = sn__h5_column_info_of(c);
-    ck_assert_int_eq(info->width, STEPS * WIDE);
+    ck_assert_int_eq(info->width, (int64_t)STEPS * WIDE);
     ck_assert_uint_eq(info->rank, 3);
     int64_t rows[64];
     for (int i = 0; i < 64; ++i)
@@ -74,7 +74,7 @@ START_TEST(test_three_axes) {
 END_TEST
 
 /* ---- threads
- * ------------------------------------------------------------------------------------- */
+ * ---------------------------------------------------------------------------- */
 
 typedef struct worker {
   const sn__h5_column *column;
@@ -126,7 +126,7 @@ START_TEST(test_parts_in_parallel) {
 END_TEST
 
 /* ---- memory
- * -------------------------------------------------------------------------------------- */
+ * ----------------------------------------------------------------------------- */
 
 static sn_status use_file(void *arg) {
   sn__h5_file *f = NULL;

@@ -34,8 +34,7 @@ static unsigned long crc_of(unsigned long crc, const void *bytes, size_t size) {
   return crc32_z(crc, bytes, size);
 }
 
-/* ---- the same bytes as make_golden.py makes ----------------------------------------------------
- */
+/* ---- the same bytes as make_golden.py makes ------------------------------------------------ */
 
 static unsigned long crc_numbers(const sn__h5_column *c, sn__h5_reader *r, int64_t rows, char form,
                                  unsigned long crc) {
@@ -141,8 +140,7 @@ START_TEST(test_same_as_h5py) {
 }
 END_TEST
 
-/* ---- nothing hurts -----------------------------------------------------------------------------
- */
+/* ---- nothing hurts ------------------------------------------------------------------------- */
 
 /* Opens and reads whatever there is, the way that a check of all data would; counts what was
  * readable. */

@@ -15,9 +15,10 @@ static void make_file(const char *path) {
   double x[ROWS * 3], y[ROWS];
   int labels[ROWS];
   for (int i = 0; i < ROWS; ++i) {
-    x[3 * i] = i;
-    x[3 * i + 1] = 4; /* constant */
-    x[3 * i + 2] = -i / 2.0;
+    double *row = x + (size_t)3 * (size_t)i;
+    row[0] = i;
+    row[1] = 4; /* constant */
+    row[2] = -i / 2.0;
     y[i] = i % 7 / 7.0;
     labels[i] = i % 3 == 0 ? 5 : 9;
   }

@@ -31,7 +31,7 @@ static void check_column(const sn__h5_file *f, const char *path) {
       ck_assert_msg(all[i * WIDTH + j] == (float)value(i, j), "%s: row %d column %d is %g", path,
                     (int)i, (int)j, (double)all[i * WIDTH + j]);
   ck_sn_ok(sn__h5_column_read(c, r, 5, 12, SN_F32, some));
-  ck_assert_mem_eq(some, all + 5 * WIDTH, sizeof some);
+  ck_assert_mem_eq(some, all + (size_t)5 * WIDTH, sizeof some);
   const int64_t rows[] = {36, 0, 5, 6, 7, 7, 30, 1, 2, 35, 11, 0};
   int32_t integers[12 * WIDTH];
   ck_sn_ok(sn__h5_column_gather(c, r, rows, 12, SN_I32, integers));

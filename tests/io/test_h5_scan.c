@@ -6,8 +6,7 @@
 
 #include "h5_make.h"
 
-/* ---- what is found -----------------------------------------------------------------------------
- */
+/* ---- what is found ------------------------------------------------------------------------- */
 
 START_TEST(test_links_and_cycles) {
   const char *path = h5_make_path("links");
@@ -155,8 +154,7 @@ START_TEST(test_sparse_grid) {
 }
 END_TEST
 
-/* ---- what libhdf5 converts ---------------------------------------------------------------------
- */
+/* ---- what libhdf5 converts ----------------------------------------------------------------- */
 
 START_TEST(test_conversions) {
   const char *path = h5_make_path("convert");
@@ -237,8 +235,7 @@ START_TEST(test_conversions) {
 }
 END_TEST
 
-/* ---- scanners that misbehave -------------------------------------------------------------------
- */
+/* ---- scanners that misbehave --------------------------------------------------------------- */
 
 /* A shell script that takes the scanner's place. */
 static const char *fake(const char *name, const char *script) {

@@ -75,6 +75,7 @@ static double now(void) {
 
 #if defined(__x86_64__)
 #include <immintrin.h>
+/* clang-format off */
 /* Twelve chains hide the latency of both ports; the asm keeps the compiler from simplifying. */
 #define STEP(fma, s)                                                                               \
   s = fma(s, x, y);                                                                                \
@@ -94,6 +95,7 @@ static double now(void) {
     (void)keep;                                                                                    \
     return 2.0 * lanes * PEAK_CHAINS * PEAK_TURNS;                                                 \
   }
+/* clang-format on */
 PEAK(peak_avx512, "avx512f", __m512, _mm512_set1_ps, _mm512_fmadd_ps, 16)
 PEAK(peak_avx2, "avx2,fma", __m256, _mm256_set1_ps, _mm256_fmadd_ps, 8)
 #define madd128(a, b, c) _mm_add_ps(_mm_mul_ps(a, b), c)

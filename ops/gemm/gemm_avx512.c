@@ -53,11 +53,13 @@ static inline void transpose_square(const float *b, int64_t ldb, float *out) {
 
 #include "ops/gemm/gemm_kernel.inc"
 
+/* clang-format off */
 BLOCKS8(1)
 BLOCKS8(2)
 BLOCKS8(3)
 BLOCKS4(4) BLOCKS4(5) BLOCKS4(6) BLOCKS2(7) BLOCKS2(8) BLOCKS2(9) BLOCKS2(10) BLOCKS2(11)
     BLOCKS2(12) BLOCKS2(13) BLOCKS2(14)
+/* clang-format on */
 
 #define TABLE(f)                                                                                   \
   {                                                                                                \

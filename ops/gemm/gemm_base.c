@@ -43,10 +43,12 @@ static inline void transpose_square(const float *b, int64_t ldb, float *out) {
 
 #include "ops/gemm/gemm_kernel.inc"
 
+/* clang-format off */
 BLOCKS8(1)
 BLOCKS4(2)
 BLOCKS4(3)
 BLOCKS2(4) BLOCKS2(5) BLOCKS2(6)
+/* clang-format on */
 
 #define TABLE(f)                                                                                   \
   { {NULL}, ROW8(1, f), ROW4(2, f), ROW4(3, f), ROW2(4, f), ROW2(5, f), ROW2(6, f) }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The gates of a step, element by element. */
-#include "ops/lstm/lstm.h"
+#include "ops/recurrent/gates.h"
 #include "ops/vecmath.h"
 
 #define REAL    float
@@ -18,14 +18,20 @@
 #undef NAME
 
 void sn__lstm_rows_run(sn_dtype dtype, const sn__lstm_rows *r) {
-  if (dtype == SN_F32)
+  const sn__gates *gates = sn__gates_now();
+  if (dtype == SN_F32 && gates != NULL)
+    gates->lstm(r);
+  else if (dtype == SN_F32)
     rows_f32(r);
   else
     rows_f64(r);
 }
 
 void sn__lstm_grad_rows_run(sn_dtype dtype, const sn__lstm_grad_rows *r) {
-  if (dtype == SN_F32)
+  const sn__gates *gates = sn__gates_now();
+  if (dtype == SN_F32 && gates != NULL)
+    gates->lstm_grad(r);
+  else if (dtype == SN_F32)
     grad_rows_f32(r);
   else
     grad_rows_f64(r);

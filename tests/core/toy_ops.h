@@ -11,7 +11,7 @@
 
 extern const sn_op_def sn__op_add, sn__op_mul, sn__op_tanh, sn__op_add_n, sn__op_sum, sn__op_expand,
     sn__op_tanh_grad, sn__op_round, sn__op_opaque, sn__op_cheat, sn__op_misshape, sn__op_copy,
-    sn__op_assign, sn__op_split;
+    sn__op_assign, sn__op_split, sn__op_tagged;
 
 static sn_status infer_same(sn__infer *c) {
   for (int i = 1; i < c->n_in; i++)
@@ -138,6 +138,22 @@ static sn_status misshape_grad(const sn__grad *c) {
   return SN_OK;
 }
 
+/* Attributes of every kind, and an optional input. */
+typedef struct tagged_attrs {
+  int64_t count, huge;
+  double factor, limit;
+  sn__ints axes, none;
+} tagged_attrs;
+#define TAG(field, kind)                                                                           \
+  { #field, kind, offsetof(tagged_attrs, field) }
+static const sn__attr_def tagged_attr_defs[] = {
+    TAG(count, SN_ATTR_INT),   TAG(huge, SN_ATTR_INT),  TAG(factor, SN_ATTR_FLOAT),
+    TAG(limit, SN_ATTR_FLOAT), TAG(axes, SN_ATTR_INTS), TAG(none, SN_ATTR_INTS)};
+static sn_status tagged_infer(sn__infer *c) {
+  c->out[0] = c->in[0];
+  return SN_OK;
+}
+
 #define TOY(name_, in_, ...)                                                                       \
   const sn_op_def sn__op_##name_ = {.name = #name_,                                                \
                                     .version = 1,                                                  \
@@ -192,10 +208,23 @@ TOY(misshape, 1, .grad = misshape_grad, .cpu = copy_cpu);
 TOY(copy, 1, .flags = SN_OP_COPY, .cpu = copy_cpu);
 TOY(assign, 2, .flags = SN_OP_COMMIT | SN_OP_NO_GRAD, .commits = {1}, .cpu = assign_cpu);
 
+const sn_op_def sn__op_tagged = {.name = "tagged",
+                                 .version = 3,
+                                 .min_inputs = 1,
+                                 .max_inputs = 3,
+                                 .n_outputs = 1,
+                                 .flags = SN_OP_NO_GRAD,
+                                 .attrs = tagged_attr_defs,
+                                 .n_attrs = 6,
+                                 .attrs_size = sizeof(tagged_attrs),
+                                 .infer = tagged_infer,
+                                 .cpu = copy_cpu};
+
 const sn_op_def *const sn__op_table[] = {
-    &sn__op_add,   &sn__op_mul,      &sn__op_tanh,  &sn__op_tanh_grad, &sn__op_add_n,
-    &sn__op_sum,   &sn__op_expand,   &sn__op_split, &sn__op_round,     &sn__op_opaque,
-    &sn__op_cheat, &sn__op_misshape, &sn__op_copy,  &sn__op_assign,    NULL};
+    &sn__op_add,   &sn__op_mul,    &sn__op_tanh,   &sn__op_tanh_grad,
+    &sn__op_add_n, &sn__op_sum,    &sn__op_expand, &sn__op_split,
+    &sn__op_round, &sn__op_opaque, &sn__op_cheat,  &sn__op_misshape,
+    &sn__op_copy,  &sn__op_assign, &sn__op_tagged, NULL};
 const int sn__op_count = (int)(sizeof sn__op_table / sizeof *sn__op_table) - 1;
 
 /* ---- the interpreter ----------------------------------------------------------------------- */

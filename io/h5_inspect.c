@@ -236,18 +236,26 @@ static sn_status inspect_all(sn__inspection *x, double deadline) {
   sn__h5_reader *reader = NULL;
   SN_TRY(sn__h5_reader_create(0, &reader));
   sn_status s = SN_OK;
+  size_t unseen = 0;
   for (size_t i = 0; i < r->dataset_count && s == SN_OK; ++i) {
     sn__inspect_entry *e = &x->entries[x->entry_count++];
     double left = deadline - sn__h5_now();
     double share = left / (double)(r->dataset_count - i);
     e->dataset = &r->datasets[i];
+    if (left <= 0) { /* the rest is listed, not looked into */
+      unseen++;
+      continue;
+    }
     x->file->limits.idle_seconds = left < CONVERSION_SECONDS ? fmax(left, 0.2) : CONVERSION_SECONDS;
     x->file->limits.total_seconds = fmax(left, 0.2);
     /* Early ones may take what later ones are not likely to need. */
     s = inspect_entry(x, e, reader, sn__h5_now() + fmax(share, left / 4));
   }
-  for (size_t i = 0; i < r->group_count && s == SN_OK; ++i)
+  for (size_t i = 0; i < r->group_count && s == SN_OK && sn__h5_now() < deadline; ++i)
     s = inspect_group(x, r->groups[i], reader);
+  if (s == SN_OK && unseen > 0)
+    s = note(x,
+             sn__format("the values of %zu datasets were not looked at, for lack of time", unseen));
   if (s == SN_OK) s = judge_rows(x);
   sn__h5_reader_free(reader);
   return s;

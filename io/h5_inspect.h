@@ -39,7 +39,7 @@ double sn__h5_now(void);
 
 typedef struct sn__inspect_entry {
   const sn__h5_dataset *dataset; /* of the file's report */
-  sn__h5_column *column;         /* NULL when it could not be opened: see stats.problem */
+  sn__h5_column *column; /* NULL: could not be opened (see stats.problem), or no time was left */
   sn__column_stats stats;
 } sn__inspect_entry;
 

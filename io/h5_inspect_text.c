@@ -88,7 +88,7 @@ static bool has_classes(const sn__column_stats *s) {
 
 static void say_stats(text *t, const sn__inspect_entry *e) {
   const sn__column_stats *s = &e->stats;
-  if (s->problem != NULL) return;
+  if (e->column == NULL || s->problem != NULL) return;
   const sn__h5_column_info *info = sn__h5_column_info_of(e->column);
   if (s->rows_seen > 0 &&
       (info->kind == SN__H5_COLUMN_RAGGED || info->kind == SN__H5_COLUMN_STRING))
@@ -228,7 +228,7 @@ static cJSON *entry_json(const sn__inspect_entry *e) {
   }
   if (e->stats.problem != NULL)
     cJSON_AddStringToObject(o, "problem", e->stats.problem);
-  else
+  else if (e->column != NULL)
     add_stats(o, e);
   return o;
 }

@@ -114,6 +114,24 @@ START_TEST(test_json) {
 }
 END_TEST
 
+START_TEST(test_no_time_left) {
+  const char *path = h5_make_path("time");
+  make_file(path);
+  const sn__inspect_options options = {.seconds = 1e-9};
+  sn__inspection *x = NULL;
+  char *text = NULL, *json = NULL;
+  ck_sn_ok(sn__inspect(path, &options, &x));
+  ck_sn_ok(sn__inspection_text(x, &text));
+  ck_sn_ok(sn__inspection_json(x, &json));
+  has(text, "10 datasets were not looked at, for lack of time");
+  has(text, "/x  f64, 60 x 3");
+  sn__free(text);
+  sn__free(json);
+  sn__inspection_free(x);
+  remove(path);
+}
+END_TEST
+
 /* Row 11 of the acceptance table, for inspect: every public file, in ten seconds. */
 START_TEST(test_corpus) {
   const char *shared = getenv("SN_SHARED");
@@ -157,6 +175,7 @@ static Suite *suite(void) {
   tcase_set_timeout(t, 280);
   tcase_add_test(t, test_text);
   tcase_add_test(t, test_json);
+  tcase_add_test(t, test_no_time_left);
   tcase_add_test(t, test_corpus);
   suite_add_tcase(s, t);
   return s;

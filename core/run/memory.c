@@ -334,6 +334,13 @@ sn_status sn__memory_build(const sn_graph *graph, const sn__schedule *schedule,
   return SN_OK;
 }
 
+bool sn__memory_in_place(const sn__memory *m, const sn__node *n, uint32_t o) {
+  int input = n->op->inplace[o];
+  if (input == 0 || (uint32_t)input > n->n_in || n->in[input - 1] == 0) return false;
+  int32_t block = m->block_of[n->out[o]];
+  return block != SN__NO_BLOCK && m->block_of[n->in[input - 1]] == block;
+}
+
 void sn__memory_free(sn__memory *m) {
   if (m == NULL) return;
   sn__arena_free(&m->arena);

@@ -48,6 +48,8 @@ SN_API SN_MUST_USE sn_status sn__memory_build(const sn_graph *graph, const sn__s
                                               const sn__schedule_options *options,
                                               sn__memory **out_memory);
 SN_API void sn__memory_free(sn__memory *memory);
+/* Whether output `o` of a node overwrites the input that its op row names. */
+SN_API bool sn__memory_in_place(const sn__memory *memory, const sn__node *node, uint32_t o);
 
 /* ---- placing blocks (memory_place.c) ------------------------------------------------------- */
 

@@ -3,6 +3,7 @@
 
 #include "core/run/race.h"
 #include "core/run/run_impl.h"
+#include "core/verify.h"
 
 /* Extents that times are estimated with when nobody says better. */
 enum { USUAL_ROWS = 32, USUAL_LENGTH = 16 };
@@ -108,12 +109,45 @@ sn__schedule_options sn__plan_schedule_options(const sn_plan *p) {
       .fetches = p->fetches, .n_fetches = p->n_fetches, .commits = p->training};
 }
 
+/* The verifier's view of a schedule and of what the memory plan lets take over whose bytes. */
+static sn_status verify_schedule(const sn_plan *p, const sn__memory *m) {
+  const sn_graph *g = p->graph;
+  const sn__schedule *s = p->schedule;
+  sn__arena scratch = {NULL};
+  uint32_t *queue = sn__arena_alloc(&scratch, g->n_nodes * sizeof *queue);
+  uint32_t *position = sn__arena_alloc(&scratch, g->n_nodes * sizeof *position);
+  uint32_t *storage = sn__arena_alloc(&scratch, g->n_values * sizeof *storage);
+  sn__wait_edge *waits = sn__arena_alloc(&scratch, (s->n_waits + 1) * sizeof *waits);
+  if (queue == NULL || position == NULL || storage == NULL || waits == NULL) {
+    sn__arena_free(&scratch);
+    return sn_status_out_of_memory();
+  }
+  for (size_t i = 0; i < g->n_nodes; i++)
+    queue[i] = s->task_of[i] == 0 ? SN__NOT_SCHEDULED : s->tasks[s->task_of[i] - 1].queue;
+  for (uint32_t t = 0; t < s->n_tasks; t++) {
+    const sn__task *task = &s->tasks[t];
+    const sn__node *n = &g->nodes[task->node];
+    position[task->node] = task->position;
+    for (uint32_t w = task->first_wait; w < task->first_wait + task->n_waits; w++) {
+      uint32_t on = s->queue_tasks[s->queue_first[s->waits[w].queue] + s->waits[w].position];
+      waits[w] = (sn__wait_edge){task->node, s->tasks[on].node};
+    }
+    for (uint32_t o = 0; o < n->n_out; o++)
+      if (sn__memory_in_place(m, n, o)) storage[n->out[o]] = n->in[n->op->inplace[o] - 1];
+  }
+  sn__schedule_view view = {s->n_queues, queue, position, waits, s->n_waits, storage};
+  sn_status status = sn__verify_schedule(g, p->topology, &view);
+  sn__arena_free(&scratch);
+  return status;
+}
+
 sn_status sn__plan_memory(const sn_plan *p, const int64_t *capacity, sn__memory **out_memory) {
   sn__schedule_options options = sn__plan_schedule_options(p);
   sn__memory *memory = NULL;
   SN_TRY(sn__memory_build(p->graph, p->schedule, capacity, &options, &memory));
-  sn_status status =
-      sn__race_check_plan(p->graph, p->topology, p->schedule, memory, capacity, &options);
+  sn_status status = verify_schedule(p, memory);
+  if (status == SN_OK)
+    status = sn__race_check_plan(p->graph, p->topology, p->schedule, memory, capacity, &options);
   if (status != SN_OK) {
     sn__memory_free(memory);
     return status;
@@ -146,6 +180,7 @@ static sn_status make_memory(sn_plan *p) {
 
 static sn_status make(sn_plan *p, const sn_graph *graph, const sn_topology *topology,
                       const sn_plan_options *o) {
+  SN_TRY(sn__verify(graph, topology));
   SN_TRY(sn__graph_clone(graph, &p->graph));
   SN_TRY(sn_topology_copy(topology, &p->topology));
   p->training = o->training;

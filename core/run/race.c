@@ -44,13 +44,6 @@ static sn_status push_value(collector *c, uint32_t task, uint32_t value, sn__acc
   return push(c, access);
 }
 
-static bool shares_block(const collector *c, const sn__node *n, uint32_t o) {
-  int32_t block = c->m->block_of[n->out[o]];
-  int input = n->op->inplace[o];
-  return input != 0 && (uint32_t)input <= n->n_in && n->in[input - 1] != 0 &&
-         block != SN__NO_BLOCK && c->m->block_of[n->in[input - 1]] == block;
-}
-
 static sn_status collect_task(collector *c, uint32_t task) {
   const sn_graph *g = c->g;
   const sn__node *n = &g->nodes[c->s->tasks[task].node];
@@ -61,8 +54,9 @@ static sn_status collect_task(collector *c, uint32_t task) {
   }
   for (uint32_t o = 0; o < n->n_out; o++) {
     bool commit = (n->op->flags & SN_OP_COMMIT) != 0 && n->op->commits[o] != 0;
-    SN_TRY(push_value(c, task, n->out[o],
-                      (sn__access){.write = true, .in_place = commit || shares_block(c, n, o)}));
+    SN_TRY(push_value(
+        c, task, n->out[o],
+        (sn__access){.write = true, .in_place = commit || sn__memory_in_place(c->m, n, o)}));
   }
   int32_t workspace = c->m->workspace[task];
   if (workspace == SN__NO_BLOCK) return SN_OK;

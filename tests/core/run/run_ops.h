@@ -305,7 +305,6 @@ static inline random_graph *random_graph_make(uint64_t seed, int devices, int no
     sn_value last = r->values[r->n_values - 1 - (int)roll(&d, 6)];
     sn_value in[2] = {vars[i], on_device(r, last, home)};
     place_on(r->g, sn__node_add(r->g, &op_assign, NULL, in, 2, NULL, NULL), home);
-    if (roll(&d, 2) == 0) add_random_node(r, &d); /* may read what was committed, before that */
   }
   for (int i = 0; i < 4; i++) {
     sn_value v = r->values[r->n_values - 1 - (int)roll(&d, (uint64_t)(nodes / 2 + 1))];
@@ -321,10 +320,12 @@ static inline void random_graph_free(random_graph *r) {
   free(r);
 }
 
-/* Everything on device 0, the copies with it. */
+/* Everything on device 0; copies, of which there can be none there, become views. */
 static inline void all_on_one(sn_graph *g) {
-  for (size_t i = 1; i < g->n_nodes; i++)
+  for (size_t i = 1; i < g->n_nodes; i++) {
     g->nodes[i].device = 0;
+    if (g->nodes[i].op == &op_copy) g->nodes[i].op = &op_view;
+  }
 }
 
 static inline sn_topology *make_topology(const char *list) {

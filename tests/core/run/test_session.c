@@ -163,8 +163,6 @@ static void free_result(const random_graph *r, run_result *a) {
     free(a->variables[i]);
 }
 
-/* Commits are last in node order but for a few nodes behind; the interpreter keeps old and new
- * state apart, so it gives what every read of the step's start gives. */
 START_TEST(any_placement_same_bits) {
   static const char *const lists[] = {"cpu:0", "cpu*2", "cpu*3", "cpu*4"};
   for (uint64_t seed = 1; seed <= 24; seed++) {
@@ -305,7 +303,7 @@ END_TEST
 /* ---- room ---------------------------------------------------------------------------------- */
 
 START_TEST(room_grows_and_stops) {
-  random_graph *r = random_graph_make(5, 2, 30);
+  random_graph *r = random_graph_make(7, 2, 30);
   world w;
   sn_plan_options options = {.struct_size = sizeof options, .training = true};
   options.fetches = r->fetches;

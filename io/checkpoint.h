@@ -9,7 +9,7 @@
 #ifndef SN_IO_CHECKPOINT_H
 #define SN_IO_CHECKPOINT_H
 
-#include "core/shape.h"
+#include "core/graph.h"
 
 SN_BEGIN_DECLS
 
@@ -49,6 +49,17 @@ SN_API size_t sn_checkpoint_tensor_count(const sn_checkpoint *checkpoint);
 SN_API const sn_named_tensor *sn_checkpoint_tensor(const sn_checkpoint *checkpoint, size_t i);
 SN_API const sn_named_tensor *sn_checkpoint_find(const sn_checkpoint *checkpoint, const char *name);
 SN_API const sn_named_text *sn_checkpoint_text(const sn_checkpoint *checkpoint, const char *name);
+
+/* ---- the forward graph as text --------------------------------------------------------------- */
+
+/* JSON, as a checkpoint's text "graph" holds it; the caller's own, for sn_graph_text_free(). */
+SN_API SN_MUST_USE sn_status sn_graph_to_json(const sn_graph *graph, char **out_text);
+/* Trusts nothing in the text: CORRUPT where it is not what sn_graph_to_json() writes, UNSUPPORTED
+ * for a newer format or an op that is not known. How variables start is not in it: a store has
+ * them. */
+SN_API SN_MUST_USE sn_status sn_graph_from_json(const char *text, size_t length,
+                                                sn_graph **out_graph);
+SN_API void sn_graph_text_free(char *text);
 
 /* ---- safetensors --------------------------------------------------------------------------- */
 

@@ -30,7 +30,8 @@ typedef struct child {
   int report_fd, shared_fd; /* the parent's ends; -1 when closed */
   uint8_t *bytes;
   size_t size, capacity;
-  bool hung, too_long;
+  double hung; /* seconds waited in vain; 0: not */
+  bool too_long;
   int status; /* waitpid's; -1: somebody else reaped it */
 } child;
 
@@ -168,7 +169,7 @@ static sn_status listen_to(child *c) {
     double total_left = begun + c->limits.total_seconds - now();
     double left = idle_left < total_left ? idle_left : total_left;
     if (left <= 0) {
-      c->hung = true;
+      c->hung = idle_left <= 0 ? c->limits.idle_seconds : c->limits.total_seconds;
       return SN_OK;
     }
     struct pollfd p = {.fd = c->report_fd, .events = POLLIN};
@@ -273,11 +274,11 @@ static char *describe_death(const child *c, const sn__h5_report *r) {
                                "came, or have its maker write it anew";
   const char *stage = r->at_stage != NULL ? r->at_stage : "starting";
   const char *at = r->at_path != NULL && *r->at_path != '\0' ? r->at_path : "the file";
-  if (c->hung)
+  if (c->hung > 0)
     return sn__format(
         "%s: libhdf5 did not end within %.0f s while at %s (%s): %s (SN_H5SCAN_SECONDS "
         "raises the limit)",
-        c->path, c->limits.idle_seconds, at, stage, remedy);
+        c->path, c->hung, at, stage, remedy);
   if (c->too_long)
     return sn__format("%s: a description of it takes more than %zu MiB: %s", c->path,
                       MAX_REPORT_BYTES >> 20, remedy);
@@ -353,7 +354,7 @@ static sn_status scan(const char *path, const char *only, const sn__h5_limits *l
   }
   SN_TRY_GOTO(s, start(&c, only), end);
   s = listen_to(&c);
-  if (s != SN_OK || c.hung || c.too_long)
+  if (s != SN_OK || c.hung > 0 || c.too_long)
     reap(&c);
   else
     reap_gently(&c);

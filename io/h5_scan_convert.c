@@ -19,7 +19,9 @@ typedef struct job {
   const char *problem;
 } job;
 
-static const char full[] = "what it holds is larger than the memory allowed for converting it";
+static const char full[] =
+    "what it holds is larger than the memory allowed for converting it, which "
+    "SN_H5SCAN_MIB raises";
 
 /* ---- blocks: the dataspace in row-major order, a hyperslab of whole rows or a run of one row
  * --- */

@@ -154,20 +154,42 @@ SN__INLINE float sn__softplus_f32(float x) {
   return x != x ? x : y;
 }
 
-SN__INLINE float sn__abs_f32(float x) { return fabsf(x); }
-SN__INLINE float sn__sqrt_f32(float x) { return sqrtf(x); }
+SN__INLINE float sn__abs_f32(float x) {
+  return fabsf(x);
+}
+SN__INLINE float sn__sqrt_f32(float x) {
+  return sqrtf(x);
+}
 
 /* ---- f64 ---- */
 
-SN__INLINE double sn__exp_f64(double x) { return exp(x); }
-SN__INLINE double sn__log_f64(double x) { return log(x); }
-SN__INLINE double sn__log1p_unit_f64(double x) { return log1p(x); }
-SN__INLINE double sn__sigmoid_f64(double x) { return 1.0 / (1.0 + exp(-x)); }
-SN__INLINE double sn__tanh_f64(double x) { return tanh(x); }
-SN__INLINE double sn__erf_f64(double x) { return erf(x); }
-SN__INLINE double sn__softplus_f64(double x) { return (x > 0 ? x : 0) + log1p(exp(-fabs(x))); }
-SN__INLINE double sn__abs_f64(double x) { return fabs(x); }
-SN__INLINE double sn__sqrt_f64(double x) { return sqrt(x); }
+SN__INLINE double sn__exp_f64(double x) {
+  return exp(x);
+}
+SN__INLINE double sn__log_f64(double x) {
+  return log(x);
+}
+SN__INLINE double sn__log1p_unit_f64(double x) {
+  return log1p(x);
+}
+SN__INLINE double sn__sigmoid_f64(double x) {
+  return 1.0 / (1.0 + exp(-x));
+}
+SN__INLINE double sn__tanh_f64(double x) {
+  return tanh(x);
+}
+SN__INLINE double sn__erf_f64(double x) {
+  return erf(x);
+}
+SN__INLINE double sn__softplus_f64(double x) {
+  return (x > 0 ? x : 0) + log1p(exp(-fabs(x)));
+}
+SN__INLINE double sn__abs_f64(double x) {
+  return fabs(x);
+}
+SN__INLINE double sn__sqrt_f64(double x) {
+  return sqrt(x);
+}
 
 /* ---- sums over a stretch, in one fixed order ----
  * Sixteen lanes (element i into lane i mod 16), then the lanes as a tree of halves: the order

@@ -64,8 +64,10 @@ FROM(I64, int64_t, x, whole)
 FROM(U8, uint8_t, x, whole)
 
 #define ROW(NAME)                                                                                  \
-  {[SN_F32] = NAME##_F32, [SN_F64] = NAME##_F64, [SN_BF16] = NAME##_BF16, [SN_I32] = NAME##_I32,   \
-   [SN_I64] = NAME##_I64, [SN_U8] = NAME##_U8,   [SN_BOOL] = NAME##_BOOL}
+  {                                                                                                \
+    [SN_F32] = NAME##_F32, [SN_F64] = NAME##_F64, [SN_BF16] = NAME##_BF16, [SN_I32] = NAME##_I32,  \
+    [SN_I64] = NAME##_I64, [SN_U8] = NAME##_U8, [SN_BOOL] = NAME##_BOOL                            \
+  }
 static const cast_fn casts[SN_DTYPE_COUNT][SN_DTYPE_COUNT] = {
     [SN_F32] = ROW(F32), [SN_F64] = ROW(F64), [SN_BF16] = ROW(BF16), [SN_I32] = ROW(I32),
     [SN_I64] = ROW(I64), [SN_U8] = ROW(U8),   [SN_BOOL] = ROW(U8)};

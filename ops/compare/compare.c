@@ -5,8 +5,7 @@ static sn_status infer(sn__infer *c) {
   int64_t how = ((const sn__compare_attrs *)c->attrs)->comparison;
   if (how < SN_EQ || how > SN_GE)
     return sn__infer_fail(c, "there is no comparison number %lld", (long long)how);
-  if (c->in[0].dtype == SN_BF16)
-    return sn__infer_fail(c, "a is bf16; cast it to f32 to compare");
+  if (c->in[0].dtype == SN_BF16) return sn__infer_fail(c, "a is bf16; cast it to f32 to compare");
   SN_TRY(sn__need_same_dtype(c, 0, "a", 1, "b"));
   c->out[0].dtype = SN_BOOL;
   return sn__infer_broadcast(c, &c->in[0].shape, &c->in[1].shape, &c->out[0].shape);

@@ -7,8 +7,7 @@
 sn_status sn__need_loss_weights(const sn__infer *c, int w, int64_t rows) {
   if (w >= c->n_in || c->in[w].dtype == SN_DTYPE_NONE) return SN_OK;
   if (c->in[w].dtype != SN_F32)
-    return sn__infer_fail(c, "the weights are %s; they must be f32",
-                          sn_dtype_name(c->in[w].dtype));
+    return sn__infer_fail(c, "the weights are %s; they must be f32", sn_dtype_name(c->in[w].dtype));
   if (c->in[w].shape.rank == 1 && c->in[w].shape.dims[0] == rows) return SN_OK;
   char ts[160], tr[64];
   return sn__infer_fail(c, "the weights have shape %s; there must be one for each row: [%s]",
@@ -46,8 +45,9 @@ static sn_status check_rows(const sn__infer *c) {
     return sn__infer_fail(c, "the logits have shape %s; they must be [rows, classes]",
                           sn__shape_words(c, x, tx, sizeof tx));
   if (y->rank != 1 || y->dims[0] != x->dims[0])
-    return sn__infer_fail(c, "the logits have shape %s and the labels %s; each row of logits needs "
-                             "one label",
+    return sn__infer_fail(c,
+                          "the logits have shape %s and the labels %s; each row of logits needs "
+                          "one label",
                           sn__shape_words(c, x, tx, sizeof tx),
                           sn__shape_words(c, y, ty, sizeof ty));
   return sn__need_loss_weights(c, 2, x->dims[0]);
@@ -64,8 +64,7 @@ static sn_status grad(const sn__grad *c) {
   if (!c->need[0] || !sn_value_ok(c->dout[0])) return SN_OK;
   sn_value weights = c->n_in > 2 ? c->in[2] : sn__value_at(c->graph, 0);
   sn_value in[] = {c->in[0], c->in[1], weights, c->out[1], c->dout[0]};
-  c->din[0] =
-      sn__node_add(c->graph, &sn__op_softmax_cross_entropy_grad, NULL, in, 5, NULL, NULL);
+  c->din[0] = sn__node_add(c->graph, &sn__op_softmax_cross_entropy_grad, NULL, in, 5, NULL, NULL);
   return SN_OK;
 }
 

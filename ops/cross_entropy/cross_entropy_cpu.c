@@ -55,7 +55,7 @@ SN__DEFINE_ROW_MAX(double, f64)
       job->rows[r] = 0;                                                                            \
       if (w == 0.0f) continue;                                                                     \
       const T *x = (const T *)e->in[0].data + r * job->classes;                                    \
-      T most = row_max_##S(x, job->classes);                                                           \
+      T most = row_max_##S(x, job->classes);                                                       \
       T log_sum = sn__log_##S(exp_sum_##S(x, most, job->classes));                                 \
       lse[r] = most + log_sum;                                                                     \
       /* most and x[label] are subtracted first: both may be large, the result small */            \

@@ -53,11 +53,11 @@ static sn_status infer(sn__infer *c) {
   sides s = sides_of(c, t);
   if (s.ka != s.kb) {
     char ta[64], tb[64];
-    return sn__infer_fail(c, "a has %s %s%s and b has %s %s%s; they must be equal",
-                          sn__dim_text(c->graph, s.ka, ta, sizeof ta),
-                          t->transpose_a ? "rows" : "columns", t->transpose_a ? " (transposed)" : "",
-                          sn__dim_text(c->graph, s.kb, tb, sizeof tb),
-                          t->transpose_b ? "columns" : "rows", t->transpose_b ? " (transposed)" : "");
+    return sn__infer_fail(
+        c, "a has %s %s%s and b has %s %s%s; they must be equal",
+        sn__dim_text(c->graph, s.ka, ta, sizeof ta), t->transpose_a ? "rows" : "columns",
+        t->transpose_a ? " (transposed)" : "", sn__dim_text(c->graph, s.kb, tb, sizeof tb),
+        t->transpose_b ? "columns" : "rows", t->transpose_b ? " (transposed)" : "");
   }
   SN_TRY(check_bias(c, s.n));
   sn_shape out = a->rank >= b->rank ? *a : *b;

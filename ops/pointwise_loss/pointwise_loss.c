@@ -65,12 +65,12 @@ static const sn__attr_def attrs[] = {SN__FLOAT_ATTR(sn__pointwise_attrs, delta)}
     sn__pointwise_attrs a = {o->delta == 0 ? 1.0 : o->delta};                                      \
     sn_value in[] = {prediction, target, o->weights};                                              \
     if (!(a.delta > 0)) {                                                                          \
-      sn_graph_fail(g, sn_status_make(SN_CODE_INVALID, #NAME ": delta %g must be positive",        \
-                                      a.delta));                                                   \
+      sn_graph_fail(                                                                               \
+          g, sn_status_make(SN_CODE_INVALID, #NAME ": delta %g must be positive", a.delta));       \
       return (sn_loss){sn__value_at(g, 0), 0};                                                     \
     }                                                                                              \
-    sn_value sum = sn__node_add(g, &sn__op_##NAME, &a, in, sn_value_ok(o->weights) ? 3 : 2, NULL,  \
-                                NULL);                                                             \
+    sn_value sum =                                                                                 \
+        sn__node_add(g, &sn__op_##NAME, &a, in, sn_value_ok(o->weights) ? 3 : 2, NULL, NULL);      \
     return sn__loss_finish(g, o, #NAME, sum, target);                                              \
   }
 SN__POINTWISE_LOSSES(SN_X)

@@ -33,7 +33,7 @@ static float weight_at(const sn__exec *e, int64_t row) {
     SN__SIMD for (int64_t i = 0; i < n; i++) {                                                     \
       const T x = xs[i], z = zs[i], d = x - z;                                                     \
       (void)d;                                                                                     \
-      out[i] = (expr) * factor;                                                                    \
+      out[i] = (expr)*factor;                                                                      \
     }                                                                                              \
   }
 #define KERNELS(T, S)                                                                              \
@@ -59,15 +59,15 @@ static float weight_at(const sn__exec *e, int64_t row) {
       int64_t at = r * job->width;                                                                 \
       job->rows[r] = 0;                                                                            \
       if (w != 0)                                                                                  \
-        job->rows[r] = w * fns[job->kind](x + at, z + at, job->width, (T)job->delta) /             \
-                       (double)job->width;                                                         \
+        job->rows[r] =                                                                             \
+            w * fns[job->kind](x + at, z + at, job->width, (T)job->delta) / (double)job->width;    \
     }                                                                                              \
   }                                                                                                \
   static void backward_##S(void *arg, int64_t begin, int64_t end, int worker) {                    \
     (void)worker;                                                                                  \
-    static void (*const fns[])(const T *, const T *, T *, int64_t, T, T) = {                       \
-        sigmoid_cross_entropy_grad_##S, squared_loss_grad_##S, absolute_loss_grad_##S,             \
-        huber_loss_grad_##S};                                                                      \
+    static void (*const fns[])(const T *, const T *, T *, int64_t, T,                              \
+                               T) = {sigmoid_cross_entropy_grad_##S, squared_loss_grad_##S,        \
+                                     absolute_loss_grad_##S, huber_loss_grad_##S};                 \
     const loss_job *job = arg;                                                                     \
     const T *x = job->e->in[0].data, *z = job->e->in[1].data;                                      \
     const T seed = *(const T *)job->e->in[3].data;                                                 \

@@ -9,8 +9,9 @@ static sn_status infer(sn__infer *c) {
   sn_shape out = {0, {0}};
   int32_t axis = t->all ? 0 : sn__axis_of(t->axis, x->rank);
   if (axis < 0)
-    return sn__infer_fail(c, "axis %lld is not one of x's %d dimensions (negative counts from the "
-                             "end)",
+    return sn__infer_fail(c,
+                          "axis %lld is not one of x's %d dimensions (negative counts from the "
+                          "end)",
                           (long long)t->axis, x->rank);
   for (int32_t i = 0; i < x->rank; i++) {
     bool reduced = t->all || i == axis;

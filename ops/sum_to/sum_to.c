@@ -22,8 +22,7 @@ static sn_status sum_to_infer(sn__infer *c) {
 }
 
 static sn_status sum_to_grad(const sn__grad *c) {
-  if (c->need[0])
-    c->din[0] = sn__broadcast_to(c->graph, c->dout[0], sn_value_shape(c->in[0]));
+  if (c->need[0]) c->din[0] = sn__broadcast_to(c->graph, c->dout[0], sn_value_shape(c->in[0]));
   return SN_OK;
 }
 

@@ -6,7 +6,8 @@
 
 static sn_status unary_grad(const sn__grad *c);
 
-#define ATTR(name, field) {name, SN_ATTR_FLOAT, offsetof(sn__unary_attrs, field)}
+#define ATTR(name, field)                                                                          \
+  { name, SN_ATTR_FLOAT, offsetof(sn__unary_attrs, field) }
 /* Only these three have parameters to save; the others carry zeros. */
 static const sn__attr_def slope_attrs[] = {ATTR("slope", alpha)};
 static const sn__attr_def affine_attrs[] = {ATTR("alpha", alpha), ATTR("beta", beta)};
@@ -18,7 +19,7 @@ static const sn__attr_def clamp_attrs[] = {ATTR("low", alpha), ATTR("high", beta
    : (kind) == SN__UNARY_clamp    ? clamp_attrs                                                    \
                                   : NULL)
 #define TABLE_LENGTH(kind)                                                                         \
-  ((kind) == SN__UNARY_leaky_relu                              ? 1                                 \
+  ((kind) == SN__UNARY_leaky_relu                            ? 1                                   \
    : (kind) == SN__UNARY_affine || (kind) == SN__UNARY_clamp ? 2                                   \
                                                              : 0)
 
@@ -169,8 +170,8 @@ sn_value sn_affine(sn_graph *g, sn_value x, double alpha, double beta) {
 
 sn_value sn_clamp(sn_graph *g, sn_value x, double low, double high) {
   if (!(low <= high))
-    return sn_graph_fail(g, sn_status_make(SN_CODE_INVALID,
-                                           "clamp: low %g must not be above high %g", low, high));
+    return sn_graph_fail(
+        g, sn_status_make(SN_CODE_INVALID, "clamp: low %g must not be above high %g", low, high));
   return add_unary(g, SN__UNARY_clamp, x, low, high);
 }
 
@@ -213,8 +214,8 @@ sn__unary sn__unary_of_activation(sn_activation activation, sn__unary_attrs *out
 
 sn_value sn_activate(sn_graph *g, sn_value x, sn_activation activation) {
   if ((int)activation < 0 || activation >= SN_ACTIVATION_COUNT)
-    return sn_graph_fail(g, sn_status_make(SN_CODE_INVALID, "there is no activation number %d",
-                                           (int)activation));
+    return sn_graph_fail(
+        g, sn_status_make(SN_CODE_INVALID, "there is no activation number %d", (int)activation));
   sn__unary_attrs a;
   sn__unary kind = sn__unary_of_activation(activation, &a);
   return kind == SN__UNARY_COUNT ? x : add_unary(g, kind, x, a.alpha, a.beta);

@@ -45,7 +45,8 @@ typedef struct sn__unary_grad_attrs {
 /* y[i] = f(x[i]) for i in [0, n); y may be x. */
 typedef void (*sn__unary_fn)(const void *x, void *y, int64_t n, const sn__unary_attrs *a);
 /* dx[i] = f'(saved[i]) * dy[i]; dx may be saved or dy. */
-typedef void (*sn__unary_grad_fn)(const void *saved, const void *dy, void *dx, int64_t n, double alpha, double beta);
+typedef void (*sn__unary_grad_fn)(const void *saved, const void *dy, void *dx, int64_t n,
+                                  double alpha, double beta);
 
 extern const sn__unary_fn sn__unary_f32[SN__UNARY_COUNT], sn__unary_f64[SN__UNARY_COUNT];
 extern const sn__unary_grad_fn sn__unary_grad_f32[SN__UNARY_COUNT],

@@ -34,7 +34,8 @@
   }
 
 #define DEFINE(T, S)                                                                               \
-  /* 0.7978.. = sqrt(2 / pi), 0.3989.. = 1 / sqrt(2 pi), 0.7071.. = 1 / sqrt(2) */                 \
+  /* 0.7978.. = sqrt(2 / pi), 0.3989.. = 1 / sqrt(2 pi), 0.7071.. = 1 / sqrt(2). The tanh form's   \
+   * (1 + tanh u) / 2 is sigmoid(2 u), which keeps its digits where tanh is near -1. */            \
   SN__INLINE T gelu_inner_##S(T x) {                                                               \
     return (T)0.79788456080286535588 * (x + (T)0.044715 * x * x * x);                              \
   }                                                                                                \
@@ -46,9 +47,9 @@
     return phi_##S(x) + x * dens;                                                                  \
   }                                                                                                \
   SN__INLINE T gelu_tanh_slope_##S(T x) {                                                          \
-    T t = sn__tanh_##S(gelu_inner_##S(x));                                                         \
-    T du = (T)0.79788456080286535588 * ((T)1 + (T)(3 * 0.044715) * x * x);                         \
-    return (T)0.5 * ((T)1 + t) + (T)0.5 * x * ((T)1 - t * t) * du;                                 \
+    T q = sn__sigmoid_##S((T)2 * gelu_inner_##S(x));                                               \
+    T du = (T)(2 * 0.79788456080286535588) * ((T)1 + (T)(3 * 0.044715) * x * x);                   \
+    return q + x * q * ((T)1 - q) * du;                                                            \
   }                                                                                                \
   SN__INLINE T silu_slope_##S(T x) {                                                               \
     T q = sn__sigmoid_##S(x);                                                                      \
@@ -63,11 +64,11 @@
   FORWARD(T, S, relu, x < 0 ? (T)0 : x)                                                            \
   FORWARD(T, S, leaky_relu, x < 0 ? x * alpha : x)                                                 \
   FORWARD(T, S, gelu, x *phi_##S(x))                                                               \
-  FORWARD(T, S, gelu_tanh, (T)0.5 * x * ((T)1 + sn__tanh_##S(gelu_inner_##S(x))))                  \
+  FORWARD(T, S, gelu_tanh, x *sn__sigmoid_##S((T)2 * gelu_inner_##S(x)))                           \
   FORWARD(T, S, silu, x *sn__sigmoid_##S(x))                                                       \
   FORWARD(T, S, softplus, sn__softplus_##S(x))                                                     \
   FORWARD(T, S, affine, alpha *x + beta)                                                           \
-  FORWARD(T, S, clamp, x < alpha ? alpha : x > beta ? beta : x)                                    \
+  FORWARD(T, S, clamp, x<alpha ? alpha : x> beta ? beta : x)                                       \
   BACKWARD(T, S, neg, -d)                                                                          \
   BACKWARD(T, S, exp, d *s)                                                                        \
   BACKWARD(T, S, log, d / s)                                                                       \
@@ -81,7 +82,7 @@
   BACKWARD(T, S, silu, d *silu_slope_##S(s))                                                       \
   BACKWARD(T, S, softplus, d *sn__sigmoid_##S(s))                                                  \
   BACKWARD(T, S, affine, d *alpha)                                                                 \
-  BACKWARD(T, S, clamp, s < alpha || s > beta ? (T)0 : d)
+  BACKWARD(T, S, clamp, s<alpha || s> beta ? (T)0 : d)
 
 DEFINE(float, f32)
 DEFINE(double, f64)

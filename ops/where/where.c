@@ -19,11 +19,11 @@ static sn_status grad(const sn__grad *c) {
   if (!c->need[1] && !c->need[2]) return SN_OK;
   sn_value zero = sn_constant_scalar(g, t, 0);
   if (c->need[1])
-    c->din[1] = sn__sum_to_shape(g, sn_where(g, c->in[0], c->dout[0], zero),
-                                 sn_value_shape(c->in[1]));
+    c->din[1] =
+        sn__sum_to_shape(g, sn_where(g, c->in[0], c->dout[0], zero), sn_value_shape(c->in[1]));
   if (c->need[2])
-    c->din[2] = sn__sum_to_shape(g, sn_where(g, c->in[0], zero, c->dout[0]),
-                                 sn_value_shape(c->in[2]));
+    c->din[2] =
+        sn__sum_to_shape(g, sn_where(g, c->in[0], zero, c->dout[0]), sn_value_shape(c->in[2]));
   return SN_OK;
 }
 

@@ -348,8 +348,8 @@ static int feed_of(const op_test *t, uint32_t input) {
 }
 
 /* f64: with a step of 1e-5 the cut-off error is about 1e-10 and the rounding error 1e-11. */
-static double check_param(const op_case *c, op_test *t, const sn_graph *train,
-                          const op_values *v, int p) {
+static double check_param(const op_case *c, op_test *t, const sn_graph *train, const op_values *v,
+                          int p) {
   const double step = 1e-5;
   sn_value at = sn__value_at(train, t->params[p].value), gradient = sn__gradient_of(train, at);
   int feed = feed_of(t, t->params[p].input);
@@ -392,12 +392,12 @@ void op_check_gradient(const op_case *c) {
   op_test_free(&t);
 }
 
-static void same_values(const op_case *c, const sn_graph *g, const op_values *a,
-                        const op_values *b, const char *what) {
+static void same_values(const op_case *c, const sn_graph *g, const op_values *a, const op_values *b,
+                        const char *what) {
   for (size_t i = 1; i < g->n_values; i++) {
     if (a->data[i] == NULL || b->data[i] == NULL) continue;
-    ck_assert_msg(memcmp(a->data[i], b->data[i], a->bytes[i]) == 0,
-                  "%s (%s): '%s' differs %s", c->ops, c->name, g->values[i].name, what);
+    ck_assert_msg(memcmp(a->data[i], b->data[i], a->bytes[i]) == 0, "%s (%s): '%s' differs %s",
+                  c->ops, c->name, g->values[i].name, what);
   }
 }
 
@@ -445,8 +445,7 @@ void op_check_empty(const op_case *c) {
     if (train->values[i].dtype != SN_F32) continue;
     for (size_t k = 0; k < v.bytes[i] / sizeof(float); k++)
       ck_assert_msg(isfinite(((const float *)v.data[i])[k]), "%s (%s): '%s' is %g with no rows",
-                    c->ops, c->name, train->values[i].name,
-                    (double)((const float *)v.data[i])[k]);
+                    c->ops, c->name, train->values[i].name, (double)((const float *)v.data[i])[k]);
   }
   op_values_free(&v);
   sn_graph_free(train);

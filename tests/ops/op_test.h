@@ -16,8 +16,8 @@ enum { OP_TEST_SYMBOLS = 16, OP_TEST_PARAMS = 16, OP_TEST_FEEDS = 64 };
 
 typedef struct op_test {
   sn_graph *graph;
-  sn_dtype dtype; /* of parameters: SN_F64 or SN_F32 */
-  bool empty;     /* every symbolic extent is 0 */
+  sn_dtype dtype;                   /* of parameters: SN_F64 or SN_F32 */
+  bool empty;                       /* every symbolic extent is 0 */
   int64_t extents[OP_TEST_SYMBOLS]; /* [SN_SYMBOL_BATCH] starts as 5 */
   uint64_t draws;
   int n_params;

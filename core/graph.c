@@ -268,6 +268,25 @@ sn_value sn_graph_find_input(const sn_graph *g, const char *name) {
   return sn__value_at(g, 0);
 }
 
+size_t sn_graph_value_count(const sn_graph *g) {
+  return g->n_values - 1;
+}
+
+sn_value sn_graph_value(const sn_graph *g, size_t number) {
+  return sn__value_at(g, number < g->n_values ? (uint32_t)number : 0);
+}
+
+bool sn_value_computed(sn_value v) {
+  const sn__value *info = sn__value_info(v.graph, v);
+  return info != NULL && info->kind == SN_VALUE_OP;
+}
+
+sn_value sn_graph_gradient(const sn_graph *train, sn_value variable) {
+  const sn__value *info = sn__value_info(train, variable);
+  bool is = info != NULL && info->kind == SN_VALUE_VARIABLE;
+  return sn__value_at(train, is ? train->variables[info->extra].gradient : 0);
+}
+
 int32_t sn__value_ragged(const sn_graph *g, sn_value v) {
   const sn__value *info = sn__value_info(g, v);
   if (info == NULL || info->shape.rank < 1 || !sn_dim_is_symbolic(info->shape.dims[0]) ||

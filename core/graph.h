@@ -180,6 +180,14 @@ SN_API sn_loss_info sn_graph_loss(const sn_graph *graph, size_t i);
 SN_API size_t sn_graph_input_count(const sn_graph *graph);
 SN_API sn_value sn_graph_input(const sn_graph *graph, size_t i);
 SN_API sn_value sn_graph_find_input(const sn_graph *graph, const char *name);
+/* All values of a graph: sn_graph_value(graph, 1) .. sn_graph_value(graph, count). */
+SN_API size_t sn_graph_value_count(const sn_graph *graph);
+SN_API sn_value sn_graph_value(const sn_graph *graph, size_t number);
+/* Whether an op computes it: neither an input, nor a variable, nor a constant. */
+SN_API bool sn_value_computed(sn_value value);
+/* In a training graph (optim/optim.h) the gradient of one of its variables, summed; invalid when
+ * none flows. */
+SN_API sn_value sn_graph_gradient(const sn_graph *train, sn_value variable);
 
 SN_END_DECLS
 

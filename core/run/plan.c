@@ -47,6 +47,10 @@ static int64_t usual(const sn__symbol *s) {
   return s->kind == SN_SYMBOL_ELEMENTS ? USUAL_ROWS * USUAL_LENGTH / 2 : USUAL_LENGTH;
 }
 
+int64_t sn__plan_extent(const sn_plan *p, uint32_t symbol) {
+  return p->capacity[symbol] >= 0 ? p->capacity[symbol] : usual(&p->graph->symbols[symbol]);
+}
+
 /* ---- making -------------------------------------------------------------------------------- */
 
 static void add_fetch(sn_plan *p, uint32_t value) {
@@ -161,8 +165,8 @@ static sn_status make_schedule(sn_plan *p) {
   sn__schedule_options options = sn__plan_schedule_options(p);
   int64_t *extents = sn__calloc(g->n_symbols, sizeof *extents);
   if (extents == NULL) return sn_status_out_of_memory();
-  for (size_t s = 0; s < g->n_symbols; s++)
-    extents[s] = p->capacity[s] >= 0 ? p->capacity[s] : usual(&g->symbols[s]);
+  for (uint32_t s = 0; s < g->n_symbols; s++)
+    extents[s] = sn__plan_extent(p, s);
   sn_status status = sn__schedule_build(g, p->topology, extents, &options, &p->schedule);
   sn__free(extents);
   return status;

@@ -77,6 +77,54 @@ SN_API bool sn_plan_is_training(const sn_plan *plan);
 SN_API size_t sn_plan_symbol_count(const sn_plan *plan);
 SN_API const char *sn_plan_symbol(const sn_plan *plan, size_t i);
 
+/* ---- the placed graph ---------------------------------------------------------------------- */
+
+/* Every node of it, whether or not it does work: inputs, variables and views are here, too. Values
+ * are numbered from 1; a value keeps its number from the model's graph to this one. Borrowed. */
+typedef struct sn_plan_placed {
+  uint32_t node;
+  const char *name, *op, *module;
+  const char *phase;
+  int device;
+  const char *cause;
+  bool copy;
+  bool runs; /* one of sn_plan_node_at() */
+  size_t n_inputs, n_outputs;
+  const uint32_t *inputs; /* values; 0: absent */
+  const uint32_t *outputs;
+} sn_plan_placed;
+SN_API size_t sn_plan_placed_count(const sn_plan *plan);
+SN_API sn_plan_placed sn_plan_placed_at(const sn_plan *plan, size_t i);
+/* NULL when there is no such value. */
+SN_API const char *sn_plan_value_name(const sn_plan *plan, uint32_t value);
+/* Bytes of a value in the largest batch expected (a usual one where nothing was said). */
+SN_API uint64_t sn_plan_value_bytes(const sn_plan *plan, uint32_t value);
+
+/* A copy that runs, in order of predicted start. */
+typedef struct sn_plan_copy {
+  uint32_t node;
+  const char *value; /* what is copied */
+  int from, to;
+  uint64_t bytes;
+  int64_t ns; /* predicted, alone on its link */
+  sn_link_path path;
+  const char *phase;
+} sn_plan_copy;
+SN_API size_t sn_plan_copy_count(const sn_plan *plan);
+SN_API sn_plan_copy sn_plan_copy_at(const sn_plan *plan, size_t i);
+
+/* A variable of the model and what belongs to it. Devices are -1 where there is no such thing. */
+typedef struct sn_plan_variable {
+  const char *name;
+  int device;
+  int gradient_device; /* where its gradient is summed */
+  int update_device;   /* of the node that writes it */
+  size_t n_slots;
+} sn_plan_variable;
+SN_API size_t sn_plan_variable_count(const sn_plan *plan);
+SN_API sn_plan_variable sn_plan_variable_at(const sn_plan *plan, size_t i);
+SN_API int sn_plan_slot_device(const sn_plan *plan, size_t variable, size_t slot);
+
 SN_END_DECLS
 
 #endif

@@ -55,6 +55,8 @@ SN_API SN_MUST_USE sn_status sn__plan_memory(const sn_plan *plan, const int64_t 
 /* Writes named extents over capacity[symbol]. INVALID for an unknown name or a negative number. */
 SN_API SN_MUST_USE sn_status sn__extents_apply(const sn_graph *graph, const sn_extent *extents,
                                                size_t n, int64_t *capacity);
+/* The extent that times are estimated with. */
+SN_API int64_t sn__plan_extent(const sn_plan *plan, uint32_t symbol);
 /* Whether anything in the plan has this symbol in its shape. */
 SN_API bool sn__plan_uses_symbol(const sn_plan *plan, uint32_t symbol);
 SN_END_DECLS

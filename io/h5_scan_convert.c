@@ -200,6 +200,52 @@ static void convert_ragged(job *j, int64_t *offsets) {
   if (type >= 0) H5Tclose(type);
 }
 
+/* ---- virtual datasets ---------------------------------------------------------------------------
+ */
+
+/* libhdf5 reads a missing source as the fill value without a word. */
+static bool source_exists(const char *home, const char *file, const char *name) {
+  char path[4096];
+  const char *slash = strrchr(home, '/');
+  if (strcmp(file, ".") == 0)
+    snprintf(path, sizeof path, "%s", home);
+  else if (file[0] == '/' || slash == NULL)
+    snprintf(path, sizeof path, "%s", file);
+  else
+    snprintf(path, sizeof path, "%.*s/%s", (int)(slash - home), home, file);
+  hid_t f = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);
+  if (f < 0) f = H5Fopen(file, H5F_ACC_RDONLY, H5P_DEFAULT);
+  if (f < 0) return false;
+  hid_t d = H5Dopen2(f, name, H5P_DEFAULT);
+  if (d >= 0) H5Dclose(d);
+  H5Fclose(f);
+  return d >= 0;
+}
+
+/* False, with the source named in `words`, when one is missing. */
+static bool sources_exist(hid_t dataset, char *words, size_t size) {
+  hid_t plist = H5Dget_create_plist(dataset);
+  size_t count = 0;
+  char home[2048] = "", file[1024], name[1024];
+  bool ok = true;
+  if (plist < 0 || H5Pget_layout(plist) != H5D_VIRTUAL) {
+    if (plist >= 0) H5Pclose(plist);
+    return true;
+  }
+  H5Fget_name(dataset, home, sizeof home);
+  if (H5Pget_virtual_count(plist, &count) < 0) count = 0;
+  for (size_t i = 0; i < count && ok; ++i) {
+    if (H5Pget_virtual_filename(plist, i, file, sizeof file) < 0 ||
+        H5Pget_virtual_dsetname(plist, i, name, sizeof name) < 0)
+      continue;
+    if (strchr(file, '%') != NULL || strchr(name, '%') != NULL) continue; /* numbered: any count */
+    ok = source_exists(home, file, name);
+    if (!ok) snprintf(words, size, "its source %.80s in the file %.100s is missing", name, file);
+  }
+  H5Pclose(plist);
+  return ok;
+}
+
 void sn__scan_convert(hid_t dataset, hid_t space, hid_t type, const sn__scan_type *t,
                       const char *path) {
   job j = {.dataset = dataset, .space = space, .type = type, .t = t, .path = path};
@@ -211,6 +257,11 @@ void sn__scan_convert(hid_t dataset, hid_t space, hid_t type, const sn__scan_typ
     return;
   }
   j.elements = (hsize_t)points;
+  char words[256];
+  if (!sources_exist(dataset, words, sizeof words)) {
+    sn__say_words(SN__WIRE_PROBLEM, path, words);
+    return;
+  }
   bool ragged = t->cls == SN__H5_CLASS_VLEN && t->convert != SN__H5_KIND_NONE;
   if (t->cls == SN__H5_CLASS_STRING || ragged) {
     if (j.elements > (hsize_t)1 << 32) {

@@ -235,6 +235,37 @@ START_TEST(test_conversions) {
 }
 END_TEST
 
+START_TEST(test_virtual_sources) {
+  char path[256], source[256];
+  snprintf(path, sizeof path, "%s", h5_make_path("virtual"));
+  snprintf(source, sizeof source, "%s", h5_make_path("source"));
+  const hsize_t dims[] = {5};
+  const int data[] = {3, 1, 4, 1, 5};
+  hid_t f = h5_make_file(source);
+  h5_make(f, "d", H5T_STD_I32LE, H5T_NATIVE_INT, 1, dims, H5P_DEFAULT, data);
+  H5Fclose(f);
+  f = h5_make_file(path);
+  hid_t p = H5Pcreate(H5P_DATASET_CREATE), space = H5Screate_simple(1, dims, NULL);
+  ck_assert(H5Pset_virtual(p, space, source, "d", space) >= 0);
+  h5_make(f, "v", H5T_STD_I32LE, 0, 1, dims, p, NULL);
+  H5Sclose(space);
+  H5Pclose(p);
+  H5Fclose(f);
+  sn__h5_file *file = h5_open(path);
+  sn__h5_column *c = h5_column(file, "v");
+  sn__h5_reader *r = h5_reader();
+  int32_t out[5];
+  ck_sn_ok(sn__h5_column_read(c, r, 0, 5, SN_I32, out));
+  ck_assert_mem_eq(out, data, sizeof data);
+  sn__h5_reader_free(r);
+  sn__h5_column_free(c);
+  remove(source); /* libhdf5 alone would now say zeros */
+  ck_sn_fails(sn__h5_column_open(file, "v", &c), SN_CODE_UNSUPPORTED, "is missing");
+  sn__h5_file_free(file);
+  remove(path);
+}
+END_TEST
+
 /* ---- scanners that misbehave --------------------------------------------------------------- */
 
 /* A shell script that takes the scanner's place. */
@@ -366,6 +397,7 @@ static Suite *suite(void) {
   tcase_add_test(t, test_chunk_tables);
   tcase_add_test(t, test_sparse_grid);
   tcase_add_test(t, test_conversions);
+  tcase_add_test(t, test_virtual_sources);
   tcase_add_test(t, test_bad_scanners);
   tcase_add_test(t, test_files_that_are_none);
   tcase_add_test(t, test_memory_limit);

@@ -94,7 +94,7 @@ typedef struct sn__variable {
   bool frozen;
   bool no_decay;
   bool copy_owner; /* a slot that starts as its owner does, whatever `init` says */
-  uint32_t owner; /* variable index + 1 of the owner when this is a slot; 0 for a model variable */
+  uint32_t owner;  /* variable index + 1 of the owner when this is a slot; 0 for a model variable */
   const char
       *role; /* slot's role: "adam.m", "ema", "accumulator", "running_mean"; NULL otherwise */
   uint32_t gradient; /* value: the gradient in a training graph (its sum at home); 0 if none */

@@ -9,54 +9,56 @@
 
 #include "core/rng.h"
 
-typedef struct gap {
-  size_t begin, end;
-} gap;
-
 typedef struct packer {
   sn__pack *p;
   uint32_t *order, *best_order;
-  size_t *offsets; /* of the order being tried */
-  bool *placed;
-  gap *taken; /* ranges of placed blocks that conflict, by begin */
+  size_t *offsets;  /* of the order being tried */
+  uint32_t *placed; /* by offset: a scan of it finds the holes without sorting */
   size_t best;
 } packer;
 
-static int by_begin(const void *a, const void *b) {
-  const gap *x = a, *y = b;
-  return x->begin < y->begin ? -1 : x->begin > y->begin;
-}
-
-/* The tightest hole between conflicting blocks that holds block i, or the end of the last one. */
-static size_t best_fit(const packer *k, uint32_t i, uint32_t n_taken) {
+/* The tightest hole between the placed blocks that conflict with block i, or the end of the last.
+ */
+static size_t best_fit(const packer *k, uint32_t i, uint32_t n_placed) {
+  const uint64_t *row = &k->p->conflicts[i * k->p->words];
   size_t end = 0, found = SIZE_MAX, waste = SIZE_MAX, bytes = k->p->bytes[i];
-  for (uint32_t t = 0; t < n_taken; t++) {
-    const gap *g = &k->taken[t];
-    if (g->begin > end && g->begin - end >= bytes && g->begin - end - bytes < waste) {
-      waste = g->begin - end - bytes;
+  for (uint32_t t = 0; t < n_placed; t++) {
+    uint32_t j = k->placed[t];
+    if ((row[j / 64] >> (j % 64) & 1) == 0) continue;
+    size_t begin = k->offsets[j];
+    if (begin > end && begin - end >= bytes && begin - end - bytes < waste) {
+      waste = begin - end - bytes;
       found = end;
     }
-    if (g->end > end) end = g->end;
+    if (begin + k->p->bytes[j] > end) end = begin + k->p->bytes[j];
   }
   return found != SIZE_MAX ? found : end;
+}
+
+static void insert(packer *k, uint32_t i, uint32_t n_placed) {
+  uint32_t low = 0, high = n_placed;
+  while (low < high) {
+    uint32_t middle = low + (high - low) / 2;
+    if (k->offsets[k->placed[middle]] <= k->offsets[i])
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  memmove(&k->placed[low + 1], &k->placed[low], (n_placed - low) * sizeof *k->placed);
+  k->placed[low] = i;
 }
 
 /* Places all blocks in k->order; SIZE_MAX as soon as `give_up` bytes are not undercut. */
 static size_t place(packer *k, size_t give_up) {
   const sn__pack *p = k->p;
   size_t most = 0;
-  memset(k->placed, 0, p->n * sizeof *k->placed);
+  uint32_t n_placed = 0;
   for (uint32_t o = 0; o < p->n; o++) {
-    uint32_t i = k->order[o], n = 0;
-    for (uint32_t w = 0; w < p->words; w++)
-      for (uint64_t bits = p->conflicts[i * p->words + w]; bits != 0; bits &= bits - 1) {
-        uint32_t j = w * 64 + (uint32_t)__builtin_ctzll(bits);
-        if (k->placed[j] && p->bytes[j] > 0)
-          k->taken[n++] = (gap){k->offsets[j], k->offsets[j] + p->bytes[j]};
-      }
-    qsort(k->taken, n, sizeof *k->taken, by_begin);
-    k->offsets[i] = p->bytes[i] == 0 ? 0 : best_fit(k, i, n);
-    k->placed[i] = true;
+    uint32_t i = k->order[o];
+    k->offsets[i] = 0;
+    if (p->bytes[i] == 0) continue;
+    k->offsets[i] = best_fit(k, i, n_placed);
+    insert(k, i, n_placed++);
     if (k->offsets[i] + p->bytes[i] > most) most = k->offsets[i] + p->bytes[i];
     if (most >= give_up) return SIZE_MAX;
   }
@@ -113,7 +115,7 @@ static void try_orders(packer *k, key *keys) {
  * The budget keeps planning under some milliseconds whatever the graph. */
 static void improve(packer *k) {
   const sn__pack *p = k->p;
-  uint64_t work = 0, budget = 30000000, round = 0;
+  uint64_t work = 0, budget = 20000000, round = 0;
   for (; work < budget && round < 400 && k->best > p->live_bytes; round++) {
     uint32_t top = 0, n_top = 0;
     for (uint32_t o = 0; o < p->n; o++) {
@@ -134,7 +136,7 @@ static void improve(packer *k) {
       memcpy(p->offsets, k->offsets, p->n * sizeof *k->offsets);
       memcpy(k->best_order, k->order, p->n * sizeof *k->order);
     }
-    work += (uint64_t)p->n * (p->words + 32);
+    work += (uint64_t)p->n * (p->n / 2 + 32);
   }
 }
 
@@ -146,10 +148,9 @@ sn_status sn__pack_blocks(sn__pack *p, size_t *out_bytes) {
   k.best_order = sn__arena_alloc(&scratch, n * sizeof *k.best_order);
   k.offsets = sn__arena_alloc(&scratch, n * sizeof *k.offsets);
   k.placed = sn__arena_alloc(&scratch, n * sizeof *k.placed);
-  k.taken = sn__arena_alloc(&scratch, n * sizeof *k.taken);
   key *keys = sn__arena_alloc(&scratch, n * sizeof *keys);
   bool ok = k.order != NULL && k.best_order != NULL && k.offsets != NULL && k.placed != NULL &&
-            k.taken != NULL && keys != NULL;
+            keys != NULL;
   if (ok) {
     try_orders(&k, keys);
     improve(&k);

@@ -214,7 +214,7 @@ static const sn__key train_keys[] = {
     TRAIN(seed, INT, ALL, "0", "of initial weights, order and dropout",
           RANGE(0, 9007199254740992.0)),
     TRAIN(shuffle, BOOL, ALL, "true", "a new order each epoch", ANY),
-    TRAIN(valid_fraction, NUMBER, ALL, "0", "part of the training rows set aside for validation",
+    TRAIN(valid_fraction, NUMBER, ALL, "0.2", "part of the training rows set aside for validation",
           FRACTION),
     TRAIN(stratify, BOOL, ALL, "true", "keep class shares when rows are set aside", ANY),
     TRAIN(precision, CHOICE, ALL, "f32", "f32, bf16 or fp16 for products; weights stay f32",

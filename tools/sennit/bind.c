@@ -65,12 +65,17 @@ static void bind_output_to(bind_set *bind, const sn_preparation *preparation,
   const sn_graph *graph = bind->graph;
   bind_output *out = &bind->outputs[i];
   out->value = sn_graph_output(graph, i, &out->name);
-  out->loss = out->field = out->preparation = BIND_NONE;
+  out->loss = out->field = out->preparation = out->ragged = BIND_NONE;
   out->kind = METRIC_VALUES;
   sn_shape shape = sn_value_shape(out->value);
   out->width = 1;
   for (int32_t d = 1; d < shape.rank; d++)
     out->width *= shape.dims[d];
+  for (size_t k = 0; k < bind->n_inputs && shape.rank > 0; k++) {
+    sn_shape input = sn_value_shape(bind->inputs[k].value);
+    if (shape.dims[0] != SN_DIM_BATCH && input.dims[0] == shape.dims[0])
+      out->ragged = (int)bind->inputs[k].field;
+  }
   for (size_t l = 0; l < sn_graph_loss_count(graph) && out->loss < 0; l++) {
     sn_loss_info loss = sn_graph_loss(graph, l);
     bool its = loss.prediction.index == out->value.index;
@@ -139,8 +144,5 @@ sn_status bind_feeds(bind_set *bind, const sn_batch *batch, const sn_feed **out_
 }
 
 int64_t bind_rows(const bind_output *output, const sn_batch *batch) {
-  sn_shape shape = sn_value_shape(output->value);
-  bool by_row = shape.rank == 0 || shape.dims[0] == SN_DIM_BATCH;
-  if (by_row || output->field < 0) return batch->rows;
-  return batch->fields[output->field].elements;
+  return output->ragged < 0 ? batch->rows : batch->fields[output->ragged].elements;
 }

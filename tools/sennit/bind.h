@@ -24,6 +24,7 @@ typedef struct bind_output {
   int loss;        /* its number, or BIND_NONE */
   int field;       /* of its labels in the dataset, or BIND_NONE */
   int preparation; /* of its labels, or BIND_NONE */
+  int ragged;      /* field whose elements it has a prediction for; BIND_NONE: one a row */
 } bind_output;
 
 typedef struct bind_set {

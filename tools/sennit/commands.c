@@ -175,11 +175,11 @@ COMMAND(inspect, NULL, "show what a data file or checkpoint holds, and what woul
         "finding at once.");
 COMMAND(init, NULL, "guess a first model file from the data", NULL);
 COMMAND(plan, NULL, "show where each module would run, and what that costs", NULL);
-COMMAND(train, NULL, "train a model",
+COMMAND(train, cmd_train, "train a model",
         "SIGINT and SIGTERM end the run after the step in hand, with a checkpoint to go on from "
         "(--resume); a second one ends it at once.");
-COMMAND(eval, NULL, "measure a checkpoint on data with labels", NULL);
-COMMAND(predict, NULL, "predict with a checkpoint", NULL);
+COMMAND(eval, cmd_eval, "measure a checkpoint on data with labels", NULL);
+COMMAND(predict, cmd_predict, "predict with a checkpoint", NULL);
 COMMAND(export, NULL, "write a checkpoint's weights in another format", NULL);
 COMMAND(debug, NULL, "write everything about one training step", NULL);
 COMMAND(place, NULL, "solve a public placement instance", NULL);

@@ -11,5 +11,8 @@ extern const size_t sn__command_count;
 
 sn_status cmd_bench(const arg_set *args);
 sn_status cmd_devices(const arg_set *args);
+sn_status cmd_eval(const arg_set *args);
+sn_status cmd_predict(const arg_set *args);
+sn_status cmd_train(const arg_set *args);
 
 #endif

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/sennit/loaded.h"
+
+#include <string.h>
+
+#include "core/alloc.h"
+#include "models/config.h"
+#include "tools/sennit/task.h"
+
+/* The batch it was trained with: rows predict alike in any. */
+static sn_status read_batch(loaded *l) {
+  const sn_named_text *text = sn_checkpoint_text(l->checkpoint, "config");
+  l->batch = 64;
+  if (text == NULL) return SN_OK;
+  sn_model_config *config = NULL;
+  sn_status status = sn_model_config_read(text->text, text->length, l->path, &config);
+  if (status == SN_OK) l->batch = config->train.batch;
+  sn_model_config_free(config);
+  sn_status_free(status); /* a config that only a newer version reads does no harm here */
+  return SN_OK;
+}
+
+static sn_status open_data(const arg_set *args, bool labels, loaded *l) {
+  const char *const *files;
+  size_t n_files = args_texts(args, "--data", &files);
+  size_t all = sn_preparation_field_count(l->preparation), n = 0;
+  sn_field *fields = sn__calloc(all + 1, sizeof *fields);
+  if (fields == NULL) return sn_status_out_of_memory();
+  for (size_t i = 0; i < all; i++) {
+    const sn_field *f = sn_preparation_field(l->preparation, i);
+    if (labels || f->role == SN_FIELD_INPUT) fields[n++] = *f;
+  }
+  sn_status status = sn_dataset_open(files, n_files, fields, n, &l->data);
+  sn__free(fields);
+  return status;
+}
+
+/* Largest batches are not looked up: room grows as they come. */
+static sn_status make_trainer(loaded *l) {
+  sn_extent batch = {"batch", l->batch};
+  sn_trainer_options options = {
+      .struct_size = sizeof options,
+      .topology = l->topology,
+      .optimizer = {.struct_size = sizeof options.optimizer, .kind = SN_SGD},
+      .placement = {.struct_size = sizeof options.placement,
+                    .pins = l->pins.items,
+                    .n_pins = l->pins.count},
+      .extents = &batch,
+      .n_extents = 1,
+  };
+  SN_TRY(sn_trainer_create(l->graph, &options, &l->trainer));
+  return save_read_weights(l->checkpoint, l->path, sn_trainer_store(l->trainer));
+}
+
+sn_status loaded_open(const arg_set *args, bool labels, ui_state *ui, loaded *out) {
+  *out = (loaded){.path = NULL};
+  SN_TRY(task_topology(args, &out->topology));
+  const char *placement = args_text(args, "--placement");
+  if (placement != NULL) SN_TRY(pins_from_file(&out->pins, placement));
+  SN_TRY(pins_check(&out->pins, out->topology));
+  SN_TRY(save_open(args_text(args, "--checkpoint"), &out->path, &out->checkpoint));
+  SN_TRY(save_read_model(out->checkpoint, out->path, &out->graph, &out->preparation));
+  SN_TRY(read_batch(out));
+  SN_TRY(open_data(args, labels, out));
+  SN_TRY(sn_dataset_check(out->data, out->preparation, task_warn, ui));
+  return make_trainer(out);
+}
+
+void loaded_free(loaded *l) {
+  sn_trainer_free(l->trainer);
+  sn_dataset_free(l->data);
+  sn_preparation_free(l->preparation);
+  sn_graph_free(l->graph);
+  sn_checkpoint_free(l->checkpoint);
+  pins_free(&l->pins);
+  sn_topology_free(l->topology);
+  sn__free(l->path);
+  *l = (loaded){.path = NULL};
+}
+
+evaluate_options loaded_pass(loaded *l, ui_state *ui, const char *title) {
+  return (evaluate_options){.trainer = l->trainer,
+                            .preparation = l->preparation,
+                            .dataset = l->data,
+                            .n_rows = sn_dataset_rows(l->data),
+                            .batch = l->batch,
+                            .ui = ui,
+                            .title = title};
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A training run under way: shared by the parts of cmd_train. */
+#ifndef SN_TOOLS_SENNIT_TRAIN_H
+#define SN_TOOLS_SENNIT_TRAIN_H
+
+#include "tools/sennit/evaluate.h"
+#include "tools/sennit/run_dir.h"
+#include "tools/sennit/save.h"
+#include "tools/sennit/task.h"
+
+typedef struct train_run {
+  const arg_set *args;
+  task task;
+  ui_state ui;
+  run_dir dir;
+  sn_trainer *trainer;
+  bind_set bind; /* of the training data */
+  save_texts texts;
+  run_state state;
+  char *monitor;        /* "valid.digit.accuracy" as it applies here; owned */
+  evaluation valid;     /* of the latest epoch; no outputs: none was made */
+  evaluation best;      /* of the best epoch, when this process found it */
+  double *losses;       /* of a step */
+  double *step_seconds; /* of each step of this process */
+  size_t n_steps, cap_steps;
+  int64_t rows;       /* trained on by this process */
+  double seconds;     /* that training steps took */
+  double loss;        /* total, of the latest step */
+  int64_t saved_step; /* of last.h5; -1: not written by this process */
+  bool stopped;       /* by a signal */
+} train_run;
+
+/* Epochs until the horizon, --stop-after, --steps, a signal or lost patience. On failure the last
+ * checkpoint stands. */
+sn_status train_loop(train_run *run);
+
+/* Whether there are rows to validate on. */
+bool train_validates(const train_run *run);
+/* With averaged weights where the optimizer keeps them. */
+sn_status train_validate(train_run *run, evaluation *out);
+/* At most `most` training rows, evenly spread. */
+sn_status train_measure(train_run *run, int64_t most, evaluation *out);
+double train_now(void);
+
+#endif

@@ -7,13 +7,17 @@
 
 /* ---- room ---------------------------------------------------------------------------------- */
 
+/* Makes the arenas as large as this session's plan needs; sessions that share them never shrink
+ * one another's. */
 static sn_status grow_arenas(sn_session *s) {
+  sn__turns *turns = s->turns;
   for (uint32_t a = 0; a < s->memory->n_arenas; a++) {
     size_t bytes = s->memory->arenas[a].bytes;
-    if (bytes == 0 || (s->arenas[a] != NULL && s->arenas[a]->bytes >= bytes)) continue;
-    sn__buffer_free(s->arenas[a]); /* first: never both at once */
-    s->arenas[a] = NULL;
-    SN_TRY(sn__device_alloc(s->machine->devices[a / SN__QUEUE_COUNT], bytes, &s->arenas[a]));
+    if (bytes == 0 || (turns->arenas[a] != NULL && turns->arenas[a]->bytes >= bytes)) continue;
+    sn__buffer_free(turns->arenas[a]); /* first: never both at once */
+    turns->arenas[a] = NULL;
+    turns->changes++;
+    SN_TRY(sn__device_alloc(s->machine->devices[a / SN__QUEUE_COUNT], bytes, &turns->arenas[a]));
   }
   return SN_OK;
 }
@@ -39,7 +43,20 @@ static sn_status use_memory(sn_session *s, sn__memory *memory, const int64_t *ca
     return status;
   }
   s->replans++;
+  s->changes_seen = s->turns->changes;
   sn__session_rebind(s);
+  return SN_OK;
+}
+
+/* Another session of the turns may have changed the arenas. */
+static sn_status keep_room(sn_session *s) {
+  sn_status status = grow_arenas(s);
+  if (status != SN_OK) {
+    drop_memory(s);
+    return status;
+  }
+  if (s->changes_seen != s->turns->changes) sn__session_rebind(s);
+  s->changes_seen = s->turns->changes;
   return SN_OK;
 }
 
@@ -57,7 +74,7 @@ static sn_status ensure_room(sn_session *s) {
   bool fits = s->memory != NULL;
   for (size_t i = 0; i < n; i++)
     fits = fits && s->wanted[i] <= s->capacity[i];
-  if (fits) return SN_OK;
+  if (fits) return keep_room(s);
   int64_t *capacity = sn__calloc(n, sizeof *capacity);
   if (capacity == NULL) return sn_status_out_of_memory();
   for (size_t i = 0; i < n; i++) {
@@ -188,6 +205,12 @@ static void finish(sn_session *s) {
   s->failure = conclude(s);
 }
 
+/* Whoever's step used the arenas last has to be through with them. */
+static void take_turn(sn_session *s) {
+  if (s->turns->active != NULL) finish(s->turns->active);
+  s->turns->active = s;
+}
+
 static sn_status take_failure(sn_session *s) {
   sn_status status = s->failure;
   s->failure = SN_OK;
@@ -246,8 +269,8 @@ static void set_extents(sn_session *s) {
 /* Test mode: what an earlier step left behind must not be read. */
 static void poison_arenas(sn_session *s) {
   for (uint32_t a = 0; s->machine->test_seed != 0 && a < s->plan->schedule->n_queues; a++)
-    if (s->arenas[a] != NULL && s->arenas[a]->host != NULL)
-      memset(s->arenas[a]->host, 0xff, s->arenas[a]->bytes);
+    if (s->turns->arenas[a] != NULL && s->turns->arenas[a]->host != NULL)
+      memset(s->turns->arenas[a]->host, 0xff, s->turns->arenas[a]->bytes);
 }
 
 static sn_status start(sn_session *s, const sn_step_args *args) {
@@ -268,7 +291,7 @@ static sn_status start(sn_session *s, const sn_step_args *args) {
 }
 
 sn_status sn_session_step(sn_session *s, const sn_step_args *args, sn_timepoint *out_done) {
-  finish(s);
+  take_turn(s);
   SN_TRY(sn_status_context(take_failure(s), "the step before"));
   sn_status status = start(s, args);
   if (status != SN_OK) return sn_status_context(status, "step");
@@ -359,8 +382,35 @@ static sn_status upload_constants(sn_session *s) {
   return SN_OK;
 }
 
+static sn_status join_turns(sn_session *s, sn_session *share) {
+  uint32_t n = s->plan->schedule->n_queues;
+  if (share != NULL && share->machine != s->machine)
+    return sn_status_make(SN_CODE_INVALID, "sessions on two machines cannot share arenas");
+  if (share != NULL) {
+    take_turn(share);
+    s->turns = share->turns;
+  } else {
+    s->turns = sn__calloc(1, sizeof *s->turns + n * sizeof(sn__buffer *));
+    if (s->turns == NULL) return sn_status_out_of_memory();
+    s->turns->n_arenas = n;
+  }
+  s->turns->sessions++;
+  return SN_OK;
+}
+
+static void leave_turns(sn_session *s) {
+  sn__turns *turns = s->turns;
+  if (turns == NULL) return;
+  if (turns->active == s) turns->active = NULL;
+  if (--turns->sessions > 0) return;
+  for (uint32_t a = 0; a < turns->n_arenas; a++)
+    sn__buffer_free(turns->arenas[a]);
+  sn__free(turns);
+}
+
 static sn_status open_session(sn_session *s, const sn_session_options *options) {
   SN_TRY(check_machine(s->plan, s->machine));
+  SN_TRY(join_turns(s, options != NULL ? options->share : NULL));
   SN_TRY(sn__session_build(s));
   s->check = options != NULL && options->check;
   s->step.seed = options != NULL && options->seed != 0 ? options->seed : s->store->seed;
@@ -393,8 +443,7 @@ void sn_session_free(sn_session *s) {
   sn_status_free(s->failure);
   const sn_graph *g = s->plan->graph;
   free_timelines(s);
-  for (uint32_t a = 0; s->arenas != NULL && a < s->plan->schedule->n_queues; a++)
-    sn__buffer_free(s->arenas[a]);
+  leave_turns(s);
   for (size_t i = 0; s->constants != NULL && i < g->n_constants; i++)
     sn__buffer_free(s->constants[i]);
   for (size_t i = 0; s->inputs != NULL && i < g->n_inputs; i++)
@@ -417,7 +466,7 @@ sn_session_memory sn_session_memory_on(const sn_session *s, size_t device) {
   sn_session_memory out = {0, 0};
   for (size_t q = 0; device < sn_plan_device_count(s->plan) && q < SN__QUEUE_COUNT; q++) {
     size_t a = device * SN__QUEUE_COUNT + q;
-    if (s->arenas[a] != NULL) out.arena_bytes += s->arenas[a]->bytes;
+    if (s->turns->arenas[a] != NULL) out.arena_bytes += s->turns->arenas[a]->bytes;
     if (s->memory != NULL) out.live_bytes += s->memory->arenas[a].live_bytes;
   }
   return out;

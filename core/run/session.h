@@ -63,6 +63,10 @@ typedef struct sn_session_options {
   SN_OPTIONS_HEAD;
   uint64_t seed; /* of dropout and the like; the store's when 0 */
   bool check;    /* look for NaN and inf behind every op, always */
+  /* Works in the arenas of this session instead of its own: train, eval and micro-batch sessions
+   * of one run need the largest of their arenas, not the sum. A step of one then first ends the
+   * step in flight of another; one thread uses all of them. NULL: arenas of its own. */
+  sn_session *share;
 } sn_session_options;
 
 /* Variables that the store lacks are an error; those still on the host move to their devices. The

@@ -152,15 +152,13 @@ sn_status sn__session_build(sn_session *s) {
   s->extents = take(s, g->n_symbols, sizeof *s->extents);
   s->capacity = take(s, g->n_symbols, sizeof *s->capacity);
   s->wanted = take(s, g->n_symbols, sizeof *s->wanted);
-  s->arenas = take(s, s->plan->schedule->n_queues, sizeof(sn__buffer *));
   s->variables = take(s, g->n_variables, sizeof(sn__buffer *));
   s->constants = take(s, g->n_constants, sizeof(sn__buffer *));
   s->inputs = take(s, g->n_inputs, sizeof *s->inputs);
   s->raggeds = take(s, g->n_raggeds, sizeof *s->raggeds);
   s->loss_weights = take(s, g->n_losses, sizeof *s->loss_weights);
-  if (s->extents == NULL || s->capacity == NULL || s->wanted == NULL || s->arenas == NULL ||
-      s->variables == NULL || s->constants == NULL || s->inputs == NULL || s->raggeds == NULL ||
-      s->loss_weights == NULL)
+  if (s->extents == NULL || s->capacity == NULL || s->wanted == NULL || s->variables == NULL ||
+      s->constants == NULL || s->inputs == NULL || s->raggeds == NULL || s->loss_weights == NULL)
     return sn_status_out_of_memory();
   s->step.extents = s->extents;
   s->step.training = s->plan->training;
@@ -191,7 +189,7 @@ sn__place sn__session_place(const sn_session *s, uint32_t value) {
   default: break;
   }
   const sn__block *block = &s->memory->blocks[s->memory->block_of[storage]];
-  return (sn__place){.buffer = s->arenas[block->arena], .offset = block->offset};
+  return (sn__place){.buffer = s->turns->arenas[block->arena], .offset = block->offset};
 }
 
 /* What a kernel is given: an address of the host's, or of the device's own. */
@@ -214,7 +212,7 @@ static void list_touched(sn_session *s) {
       if (place.buffer != NULL) *at++ = place.buffer;
     }
     int32_t workspace = s->memory->workspace[task];
-    if (workspace != SN__NO_BLOCK) *at++ = s->arenas[s->memory->blocks[workspace].arena];
+    if (workspace != SN__NO_BLOCK) *at++ = s->turns->arenas[s->memory->blocks[workspace].arena];
     s->commands[i].n_buffers = (int)(at - s->commands[i].buffers);
   }
 }
@@ -231,7 +229,8 @@ void sn__session_rebind(sn_session *s) {
     w->exec.workspace_size = m->workspace_bytes[t];
     if (m->workspace[t] != SN__NO_BLOCK) {
       const sn__block *b = &m->blocks[m->workspace[t]];
-      w->exec.workspace = address((sn__place){.buffer = s->arenas[b->arena], .offset = b->offset});
+      w->exec.workspace =
+          address((sn__place){.buffer = s->turns->arenas[b->arena], .offset = b->offset});
     }
     if (w->is_copy) w->transfer.to = sn__session_place(s, w->node->out[0]);
   }

@@ -53,6 +53,15 @@ typedef struct sn__ragged_state {
   const char *input; /* who brought them */
 } sn__ragged_state;
 
+/* The arenas of sessions that take turns. */
+typedef struct sn__turns {
+  size_t sessions;
+  sn_session *active; /* whose step ran last: it may be in flight */
+  uint64_t changes;   /* of the buffers: who has seen fewer points its tensors anew */
+  uint32_t n_arenas;
+  sn__buffer *arenas[];
+} sn__turns;
+
 struct sn_session {
   const sn_plan *plan;
   sn_store *store;
@@ -65,7 +74,8 @@ struct sn_session {
   int64_t *wanted;             /* [n_symbols] scratch of a step */
   sn__memory *own_memory;      /* freed with the session; NULL while the plan's serves */
   const sn__memory *memory;    /* NULL: none yet */
-  sn__buffer **arenas;         /* [n_queues] */
+  sn__turns *turns;
+  uint64_t changes_seen;
   size_t replans;
 
   sn__buffer **variables; /* [n_variables] in the store; NULL where not in use */

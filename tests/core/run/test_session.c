@@ -551,6 +551,60 @@ START_TEST(plans_share_a_store) {
 }
 END_TEST
 
+/* Sessions of unlike plans in one set of arenas, each growing it in turn. */
+START_TEST(sessions_take_turns) {
+  random_graph *r = random_graph_make(7, 2, 30);
+  world w;
+  sn_plan_options options = {.struct_size = sizeof options};
+  options.fetches = r->fetches;
+  options.n_fetches = (size_t)r->n_fetches;
+  ck_sn_ok(world_open(&w, r->g, "cpu*2", 5, &options));
+  sn_plan *small;
+  options.n_fetches = 1;
+  ck_sn_ok(sn_plan_create(r->g, w.topology, &options, &small));
+  sn_session_options share = {.struct_size = sizeof share, .share = w.session};
+  sn_session *sharing, *alone;
+  ck_sn_ok(sn_session_create(small, w.store, w.machine, &share, &sharing));
+  ck_sn_ok(sn_session_create(small, w.store, w.machine, NULL, &alone));
+  float *data = make_input(3, 100 * 64), *got = malloc(1 << 20), *want = malloc(1 << 20);
+  for (int64_t rows = 1; rows < 100; rows = rows * 2 + 1) {
+    sn_feed feeds[4];
+    for (size_t i = 0; i < r->g->n_inputs; i++)
+      feeds[i] = (sn_feed){sn_graph_input(r->g, i), data, NULL, rows};
+    sn_fetch fetch = {r->fetches[0], want, 1 << 20};
+    sn_step_args args = {.struct_size = sizeof args, .feeds = feeds, .n_feeds = r->g->n_inputs};
+    args.fetches = &fetch;
+    args.n_fetches = 1;
+    size_t bytes = 0;
+    ck_assert(sn__value_bytes(r->g, r->fetches[0].index, &rows, &bytes));
+    ck_sn_ok(run_step(alone, feeds, r->g->n_inputs, &fetch, 1));
+    sn_session *order[] = {w.session, sharing, w.session, sharing};
+    for (int k = 0; k < 4; k++) {
+      sn_timepoint before, done;
+      fetch.data = got;
+      ck_sn_ok(sn_session_step(order[1 - k % 2], &args, &before)); /* nobody waits for it */
+      memset(got, 0, bytes);
+      ck_sn_ok(sn_session_step(order[k], &args, &done));
+      ck_sn_ok(sn_session_wait(order[k], done));
+      ck_assert_mem_eq(got, want, bytes);
+      ck_sn_ok(sn_session_wait(order[1 - k % 2], before));
+    }
+  }
+  ck_assert_uint_eq(sn_session_memory_on(sharing, 0).arena_bytes,
+                    sn_session_memory_on(w.session, 0).arena_bytes);
+  sn_session_free(w.session);
+  w.session = NULL;
+  sn_session_free(sharing);
+  sn_session_free(alone);
+  sn_plan_free(small);
+  free(data);
+  free(got);
+  free(want);
+  world_close(&w);
+  random_graph_free(r);
+}
+END_TEST
+
 /* ---- out of memory ------------------------------------------------------------------------- */
 
 static sn_status whole_life(void *arg) {
@@ -599,6 +653,7 @@ static Suite *suite(void) {
   tcase_add_test(t, not_finite_is_replayed);
   tcase_add_test(t, failures_travel);
   tcase_add_test(t, plans_share_a_store);
+  tcase_add_test(t, sessions_take_turns);
   tcase_add_test(t, out_of_memory_anywhere);
   suite_add_tcase(s, t);
   return s;

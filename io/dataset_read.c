@@ -134,7 +134,7 @@ void sn__cut_locate(const sn__field_data *fd, const sn__cut *cut, const int64_t 
   const sn__source *s = &fd->sources[cut->source];
   int64_t skip = cut->skip, i = cut->row0;
   for (; i < cut->row1; ++i) {
-    int64_t at, n;
+    int64_t at = 0, n = 0;
     item_range(fd, s, rows[i], &at, &n);
     if (s->form == SN__FORM_PADDED) n = fd->lengths[rows[i]];
     n -= skip;
@@ -165,7 +165,7 @@ static sn_status read_runs(const sn__source *s, sn__reading *r, size_t runs, sn_
     covered += run[2 * i + 1];
   int64_t span = run[2 * runs - 2] + run[2 * runs - 1] - run[0];
   if (!info->packed && runs > 1 && covered * 2 >= span) { /* one read costs less than many */
-    void *all;
+    void *all = NULL;
     SN_TRY(sn__reading_need(r, 0, (size_t)span * item, &all));
     SN_TRY(sn__h5_column_read(s->items, r->reader, run[0], span, dtype, all));
     for (size_t i = 0; i < runs; ++i) {
@@ -188,7 +188,7 @@ static sn_status read_items(const sn__field_data *fd, const sn__cut *cut, const 
   size_t item = (size_t)s->item_width * sn_dtype_size(dtype), runs = 0;
   int64_t left = cut->items, in_runs = 0, band = -1;
   for (int64_t i = cut->row0; i < cut->row1 && left > 0; ++i) {
-    int64_t at, n;
+    int64_t at = 0, n = 0;
     item_range(fd, s, rows[i], &at, &n);
     if (i == cut->row0) {
       at += cut->skip;
@@ -229,7 +229,7 @@ sn_status sn__field_read(const sn__field_data *fd, const sn__cut *cut, const int
   int64_t steps = s->item_width / fd->width;
   if (s->form != SN__FORM_PADDED || cut->elements == cut->items * steps)
     return read_items(fd, cut, rows, r, dtype, out);
-  void *padded;
+  void *padded = NULL;
   size_t number = sn_dtype_size(dtype), item = (size_t)s->item_width * number;
   SN_TRY(sn__reading_need(r, 1, (size_t)cut->items * item, &padded));
   SN_TRY(read_items(fd, cut, rows, r, dtype, padded));

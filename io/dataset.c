@@ -59,7 +59,17 @@ static bool is_class(const sn_field *f) {
   return f->role == SN_FIELD_CLASS || f->role == SN_FIELD_NEXT;
 }
 
-static sn_status check_field(const sn_field *f) {
+void sn__field_missing(const sn_field *f, double *out_number, bool *out_is_number) {
+  *out_number = NAN;
+  *out_is_number = false;
+  if (f->missing == NULL) return;
+  char *end;
+  double v = strtod(f->missing, &end);
+  *out_is_number = end != f->missing && *end == '\0';
+  if (*out_is_number) *out_number = v;
+}
+
+sn_status sn__field_check(const sn_field *f) {
   if (f->name == NULL || f->name[0] == '\0' || f->path == NULL || f->path[0] == '\0')
     return sn_status_make(SN_CODE_INVALID, "a field has no name or no path: give both");
   bool stream = f->kind == SN_FIELD_STREAM;
@@ -88,6 +98,15 @@ static sn_status check_field(const sn_field *f) {
     return sn_status_make(SN_CODE_INVALID, "field '%s': only classes have class weights", f->name);
   if (f->role == SN_FIELD_NEXT && f->missing != NULL)
     return sn_status_make(SN_CODE_INVALID, "field '%s': a stream has no missing labels", f->name);
+  if (f->missing != NULL && f->role != SN_FIELD_CLASS) {
+    double number;
+    bool is_number;
+    sn__field_missing(f, &number, &is_number);
+    if (!is_number)
+      return sn_status_make(SN_CODE_INVALID,
+                            "field '%s': missing: '%s' is no number; targets are numbers, or nan",
+                            f->name, f->missing);
+  }
   for (size_t i = 0; i < f->n_class_weights; ++i)
     if (!isfinite(f->class_weights[i]) || f->class_weights[i] < 0)
       return sn_status_make(SN_CODE_INVALID, "field '%s': class weight %g must be finite and >= 0",
@@ -96,23 +115,13 @@ static sn_status check_field(const sn_field *f) {
 }
 
 static sn_status set_field(sn_dataset *d, const sn_field *from, sn__field_data *to) {
-  SN_TRY(check_field(from));
+  SN_TRY(sn__field_check(from));
   SN_TRY(sn__field_copy(&d->arena, from, &to->field));
   bool stream = from->kind == SN_FIELD_STREAM;
   to->ragged = stream || from->kind == SN_FIELD_SEQUENCE || from->kind == SN_FIELD_SET;
   to->ids = stream || (to->ragged && from->ids);
   to->coded = from->kind == SN_FIELD_CATEGORY || from->role == SN_FIELD_CLASS;
-  to->missing = NAN;
-  if (from->missing != NULL) {
-    char *end;
-    double v = strtod(from->missing, &end);
-    to->missing_number = end != from->missing && *end == '\0';
-    if (to->missing_number) to->missing = v;
-    if (!to->missing_number && !to->coded)
-      return sn_status_make(SN_CODE_INVALID,
-                            "field '%s': missing: '%s' is no number; targets are numbers, or nan",
-                            from->name, from->missing);
-  }
+  sn__field_missing(from, &to->missing, &to->missing_number);
   to->sources = sn__calloc(d->n_files, sizeof *to->sources);
   return to->sources != NULL ? SN_OK : sn_status_out_of_memory();
 }

@@ -146,6 +146,10 @@ SN_MUST_USE sn_status sn__field_copy(sn__arena *arena, const sn_field *from, sn_
 /* Does not hold NaN or inf at out of these numbers; count when all are finite. */
 int64_t sn__first_nonfinite(sn_dtype dtype, const void *values, int64_t count);
 
+/* Whether a field makes sense by itself: INVALID. */
+SN_MUST_USE sn_status sn__field_check(const sn_field *field);
+/* The missing label as a number; NaN also when it is none. */
+void sn__field_missing(const sn_field *field, double *out_number, bool *out_is_number);
 bool sn__field_weighted(const sn_field *field);
 
 /* ---- tasks in parallel ----------------------------------------------------------------------- */

@@ -41,10 +41,10 @@ struct sn_trainer {
 /* ---- making -------------------------------------------------------------------------------- */
 
 static sn_status program_graph(const sn_trainer *t, int which, sn_graph **out_placed) {
-  if (which >= EVAL) return sn__placement_apply(t->placement, t->model, out_placed);
+  if (which >= EVAL) return sn_placement_apply(t->placement, t->model, out_placed);
   sn_graph *train = NULL;
   SN_TRY(sn_training_graph(t->model, &t->optimizer, (sn_train_variant)which, &train));
-  sn_status status = sn__placement_apply(t->placement, train, out_placed);
+  sn_status status = sn_placement_apply(t->placement, train, out_placed);
   if (status == SN_OK && t->store != NULL) status = sn_store_extend(t->store, train);
   sn_graph_free(train);
   return status;
@@ -83,6 +83,8 @@ static sn_status need_program(sn_trainer *t, int which) {
   if (p->plan == NULL) SN_TRY(make_plan(t, which));
   if (p->session != NULL) return SN_OK;
   sn_session_options options = {.struct_size = sizeof options, .seed = t->seed, .check = t->check};
+  for (int i = 0; i < N_PROGRAMS; i++) /* one set of arenas for all of them */
+    if (t->programs[i].session != NULL) options.share = t->programs[i].session;
   SN_TRY(sn_session_create(p->plan, t->store, t->machine, &options, &p->session));
   sn_extent *extents = sn__calloc(t->n_symbols + 1, sizeof *extents);
   if (extents == NULL) return sn_status_out_of_memory();

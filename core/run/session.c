@@ -324,6 +324,12 @@ sn_status sn_session_reserve(sn_session *s, const sn_extent *extents, size_t n_e
     known = known && capacity[i] >= 0;
   }
   sn__memory *memory = NULL;
+  bool same =
+      s->memory != NULL && memcmp(capacity, s->capacity, g->n_symbols * sizeof *capacity) == 0;
+  if (same) {
+    sn__free(capacity);
+    return status;
+  }
   if (status == SN_OK && known) {
     status = sn__plan_memory(s->plan, capacity, &memory);
     if (status == SN_OK) status = use_memory(s, memory, capacity);

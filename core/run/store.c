@@ -131,7 +131,7 @@ static sn_status find(const sn_store *s, const char *name, size_t bytes, const s
 }
 
 sn_status sn_store_read(const sn_store *s, const char *name, void *out_data, size_t bytes) {
-  const sn__stored *item;
+  const sn__stored *item = NULL;
   SN_TRY(find(s, name, bytes, &item));
   if (item->buffer == NULL) {
     memcpy(out_data, item->host, bytes);
@@ -142,7 +142,7 @@ sn_status sn_store_read(const sn_store *s, const char *name, void *out_data, siz
 }
 
 sn_status sn_store_write(sn_store *s, const char *name, const void *data, size_t bytes) {
-  const sn__stored *item;
+  const sn__stored *item = NULL;
   SN_TRY(find(s, name, bytes, &item));
   if (item->buffer == NULL) {
     memcpy(item->host, data, bytes);

@@ -38,4 +38,9 @@ static sn_status build(sn_graph *g, const sn_model_facts *facts) {
   return sn_graph_status(g);
 }
 
+/* By itself: cc -shared -fPIC -DSN_MODEL_LIBRARY digits.c -o libmine.so */
+#ifdef SN_MODEL_LIBRARY
+SN_MODEL_EXPORT const sn_model_v1 sn_model = {sizeof(sn_model_v1), SN_MODEL_ABI, "digits", build};
+#else
 const sn_model_v1 sn_model_digits = {sizeof(sn_model_v1), SN_MODEL_ABI, "digits", build};
+#endif

@@ -12,62 +12,7 @@
 
 enum { MEASURED_ROWS = 16384 /* of the training rows, for the final report */ };
 
-/* ---- going on from a checkpoint -------------------------------------------------------------- */
-
-static sn_status other_seed(const train_run *run) {
-  return sn_status_make(SN_CODE_CONFIG,
-                        "seed %lld is not the run's, which is %lld; a run keeps its seed",
-                        (long long)run->task.config->train.seed, (long long)run->state.seed);
-}
-
-/* State and preparation of the run; the data is not open yet. */
-static sn_status read_last(train_run *run, sn_checkpoint *last, sn_preparation **out_preparation) {
-  SN_TRY(sn_status_context(save_read_state(last, &run->state), "%s", run->dir.last));
-  const sn_model_train *train = &run->task.config->train;
-  if (train->seed != run->state.seed) return other_seed(run);
-  if (train->epochs != run->state.horizon)
-    ui_line(&run->ui,
-            "the horizon changes from %lld to %lld epochs, and the schedule with it: not the run "
-            "that %lld epochs would have been from the start",
-            (long long)run->state.horizon, (long long)train->epochs, (long long)train->epochs);
-  run->state.horizon = train->epochs;
-  const sn_named_text *text = sn_checkpoint_text(last, "preparation");
-  if (text == NULL)
-    return sn_status_make(SN_CODE_CORRUPT, "%s holds no preparation; it is not from sennit train",
-                          run->dir.last);
-  return sn_status_context(sn_preparation_from_json(text->text, text->length, out_preparation),
-                           "%s", run->dir.last);
-}
-
-/* Weights, slots and step; the model must be the run's. */
-static sn_status take_last(train_run *run, sn_checkpoint *last) {
-  const sn_named_text *graph = sn_checkpoint_text(last, "graph");
-  sn_store *store = sn_trainer_store(run->trainer);
-  SN_TRY(save_read_store(last, run->dir.last, store));
-  if (graph == NULL || graph->length != strlen(run->texts.graph) ||
-      memcmp(graph->text, run->texts.graph, graph->length) != 0)
-    return sn_status_make(SN_CODE_CONFIG,
-                          "the model is not the one of %s; give the model file it was made with, "
-                          "or another --out",
-                          run->dir.last);
-  if (run->state.n_losses != sn_graph_loss_count(run->task.graph))
-    return sn_status_make(SN_CODE_CORRUPT, "%s: its state is of another model", run->dir.last);
-  if (run->state.batches != run->task.batches) {
-    ui_line(&run->ui, "an epoch has %lld batches and had %lld: going on at the start of epoch %lld",
-            (long long)run->task.batches, (long long)run->state.batches,
-            (long long)run->state.epoch + 1);
-    run->state.batches = run->task.batches;
-    run->state.batch = 0;
-    for (size_t l = 0; l < run->state.n_losses; l++)
-      run->state.sums[l] = run->state.totals[l] = 0;
-  }
-  sn_store_set_step(store, run->state.step);
-  run->loss = run->state.loss;
-  run->saved_step = run->state.batch < run->task.batches ? run->state.step : -1;
-  ui_line(&run->ui, "resuming after step %lld, epoch %lld, batch %lld", (long long)run->state.step,
-          (long long)run->state.epoch, (long long)run->state.batch);
-  return run_dir_rewind(&run->dir, run->state.epoch);
-}
+/* ---- putting together ------------------------------------------------------------------------ */
 
 static sn_status start_new(train_run *run) {
   run->state.seed = run->task.config->train.seed;
@@ -77,8 +22,6 @@ static sn_status start_new(train_run *run) {
   if (init == NULL) return SN_OK;
   return task_init_weights(init, sn_trainer_store(run->trainer), &run->ui);
 }
-
-/* ---- putting together ------------------------------------------------------------------------ */
 
 static int64_t parameters(const sn_store *store, size_t *out_variables) {
   int64_t n = 0;
@@ -163,7 +106,7 @@ static sn_status make_trainer(train_run *run) {
 
 static sn_status prepare(train_run *run, sn_checkpoint *last) {
   sn_preparation *preparation = NULL;
-  if (last != NULL) SN_TRY(read_last(run, last, &preparation));
+  if (last != NULL) SN_TRY(resume_read(run, last, &preparation));
   sn_status status = task_open(&run->task);
   if (status != SN_OK) {
     sn_preparation_free(preparation);
@@ -177,7 +120,7 @@ static sn_status prepare(train_run *run, sn_checkpoint *last) {
   SN_TRY(check_monitor(run));
   if (last == NULL) SN_TRY(run_state_create(sn_graph_loss_count(run->task.graph), &run->state));
   show_start(run);
-  return last != NULL ? take_last(run, last) : start_new(run);
+  return last != NULL ? resume_take(run, last) : start_new(run);
 }
 
 /* ---- the report ------------------------------------------------------------------------------ */
@@ -206,52 +149,29 @@ static double peak_rss_mib(void) {
   return getrusage(RUSAGE_SELF, &usage) == 0 ? (double)usage.ru_maxrss / 1024 : NAN;
 }
 
-static sn_status measure_test(train_run *run, evaluation *out) {
-  evaluate_options options = {.trainer = run->trainer,
-                              .preparation = run->task.preparation,
-                              .dataset = run->task.test,
-                              .n_rows = sn_dataset_rows(run->task.test),
-                              .batch = run->task.config->train.batch,
-                              .ui = &run->ui,
-                              .title = "test"};
-  return evaluate_run(&options, out);
-}
-
-/* The best checkpoint's weights take the last ones' place, which are saved by now. */
-static sn_status measure_best(train_run *run, final_report *out) {
-  sn_checkpoint *best = NULL;
-  SN_TRY(sn_checkpoint_open(run->dir.best, &best));
-  sn_status status = save_read_weights(best, run->dir.best, sn_trainer_store(run->trainer));
-  sn_checkpoint_free(best);
+/* The checkpoint's weights take the last ones' place, which are saved by now. */
+static sn_status measure_checkpoint(train_run *run, final_report *out) {
+  sn_checkpoint *checkpoint = NULL;
+  SN_TRY(sn_checkpoint_open(out->checkpoint, &checkpoint));
+  sn_status status = save_read_weights(checkpoint, out->checkpoint, sn_trainer_store(run->trainer));
+  sn_checkpoint_free(checkpoint);
   SN_TRY(status);
-  if (run->task.test != NULL) SN_TRY(measure_test(run, &out->test));
-  if (train_validates(run) && run->best.n_outputs == 0) {
-    /* Averaged weights stand in the variables already, and the slots hold later ones. */
-    const task *t = &run->task;
-    bool own = t->valid != NULL;
-    evaluate_options options = {.trainer = run->trainer,
-                                .preparation = t->preparation,
-                                .dataset = own ? t->valid : t->data,
-                                .rows = own ? NULL : t->split->valid,
-                                .n_rows = own ? sn_dataset_rows(t->valid) : t->split->n_valid,
-                                .batch = t->config->train.batch,
-                                .ui = &run->ui,
-                                .title = "validate"};
-    return evaluate_run(&options, &out->valid);
+  run->final_weights = true;
+  SN_TRY(train_measure(run, MEASURED_ROWS, &out->train));
+  if (run->best.n_outputs > 0) {
+    out->valid = run->best;
+    run->best = (evaluation){.outputs = NULL};
+  } else if (train_validates(run)) {
+    SN_TRY(train_validate(run, &out->valid));
   }
-  out->valid = run->best;
-  run->best = (evaluation){.outputs = NULL};
-  return SN_OK;
+  return run->task.test != NULL ? train_test(run, &out->test) : SN_OK;
 }
 
 static sn_status finish(train_run *run, final_report *out) {
   SN_TRY(sn_store_sha256(sn_trainer_store(run->trainer), out->sha256));
-  bool best = run->state.best_epoch > 0;
-  out->checkpoint = best ? run->dir.best : run->dir.last;
+  out->checkpoint = run->state.best_epoch > 0 ? run->dir.best : run->dir.last;
   if (run->stopped) return SN_OK;
-  sn_status status = train_measure(run, MEASURED_ROWS, &out->train);
-  if (status == SN_OK && best) status = measure_best(run, out);
-  if (status == SN_OK && !best && run->task.test != NULL) status = measure_test(run, &out->test);
+  sn_status status = measure_checkpoint(run, out);
   if (sn_status_code(status) != SN_CODE_INTERRUPTED || stop_signal() == 0) return status;
   sn_status_free(status); /* everything is saved: the report is shorter */
   stop_obeyed();

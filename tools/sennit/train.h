@@ -28,16 +28,23 @@ typedef struct train_run {
   double loss;        /* total, of the latest step */
   int64_t saved_step; /* of last.h5; -1: not written by this process */
   bool stopped;       /* by a signal */
+  bool final_weights; /* the variables are what is to be measured: no averages */
 } train_run;
 
 /* Epochs until the horizon, --stop-after, --steps, a signal or lost patience. On failure the last
  * checkpoint stands. */
 sn_status train_loop(train_run *run);
 
+/* State and preparation of the run in last.h5, before the data is opened. */
+sn_status resume_read(train_run *run, sn_checkpoint *last, sn_preparation **out_preparation);
+/* Weights, slots and step; the model must be the run's. */
+sn_status resume_take(train_run *run, sn_checkpoint *last);
+
 /* Whether there are rows to validate on. */
 bool train_validates(const train_run *run);
 /* With averaged weights where the optimizer keeps them. */
 sn_status train_validate(train_run *run, evaluation *out);
+sn_status train_test(train_run *run, evaluation *out);
 /* At most `most` training rows, evenly spread. */
 sn_status train_measure(train_run *run, int64_t most, evaluation *out);
 double train_now(void);

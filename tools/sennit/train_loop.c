@@ -28,7 +28,7 @@ static sn_status measure(train_run *run, evaluate_options *options, evaluation *
   options->preparation = run->task.preparation;
   options->batch = run->task.config->train.batch;
   options->ui = &run->ui;
-  SN_TRY(average_begin(store, &averaged));
+  if (!run->final_weights) SN_TRY(average_begin(store, &averaged));
   sn_status status = evaluate_run(options, out);
   return sn_status_join(status, average_end(averaged, store));
 }
@@ -42,6 +42,12 @@ sn_status train_validate(train_run *run, evaluation *out) {
   } else {
     options.n_rows = sn_dataset_rows(options.dataset);
   }
+  return measure(run, &options, out);
+}
+
+sn_status train_test(train_run *run, evaluation *out) {
+  const sn_dataset *test = run->task.test;
+  evaluate_options options = {.dataset = test, .n_rows = sn_dataset_rows(test), .title = "test"};
   return measure(run, &options, out);
 }
 

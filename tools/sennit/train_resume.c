@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Going on from last.h5: the same bits as if the run had never ended, or a line that says why not.
+ */
+#include <string.h>
+
+#include "core/alloc.h"
+#include "tools/sennit/train.h"
+
+/* The value of "  key: value" in the train section of a canonical config, or NULL. */
+static const char *value_of(const char *text, const char *key, size_t *out_length) {
+  const char *line = strstr(text, "train:\n");
+  size_t length = strlen(key);
+  while (line != NULL && (line = strchr(line, '\n')) != NULL && *++line == ' ') {
+    if (strncmp(line + 2, key, length) != 0 || line[2 + length] != ':') continue;
+    const char *value = line + 2 + length + 2;
+    *out_length = strcspn(value, "\n");
+    return value;
+  }
+  return NULL;
+}
+
+/* Keys of `train:` that are not what they were; the horizon is announced by itself. */
+static void compare(train_run *run, const char *now, const char *was) {
+  const char *line = strstr(now, "train:\n");
+  while (line != NULL && (line = strchr(line, '\n')) != NULL && *++line == ' ') {
+    char key[40] = "";
+    size_t length = strcspn(line + 2, ":"), n = 0, m = 0;
+    if (length >= sizeof key) continue;
+    memcpy(key, line + 2, length);
+    const char *value = value_of(now, key, &n), *old = value_of(was, key, &m);
+    if (value == NULL || old == NULL || strcmp(key, "epochs") == 0) continue;
+    if (n == m && memcmp(value, old, n) == 0) continue;
+    ui_line(&run->ui, "train.%s is %.*s and was %.*s", key, (int)n, value, (int)m, old);
+  }
+}
+
+static sn_status announce_changes(train_run *run, const sn_checkpoint *last) {
+  const sn_named_text *text = sn_checkpoint_text(last, "config");
+  char *now = NULL, *was = text != NULL ? sn__strndup(text->text, text->length) : NULL;
+  if (text == NULL) return SN_OK;
+  if (was == NULL) return sn_status_out_of_memory();
+  sn_status status = sn_model_config_write(run->task.config, SN_CONFIG_ALL, &now);
+  if (status == SN_OK) compare(run, now, was);
+  sn_model_config_text_free(now);
+  sn__free(was);
+  return status;
+}
+
+static sn_status other_seed(const train_run *run) {
+  return sn_status_make(SN_CODE_CONFIG,
+                        "seed %lld is not the run's, which is %lld; a run keeps its seed",
+                        (long long)run->task.config->train.seed, (long long)run->state.seed);
+}
+
+sn_status resume_read(train_run *run, sn_checkpoint *last, sn_preparation **out_preparation) {
+  SN_TRY(sn_status_context(save_read_state(last, &run->state), "%s", run->dir.last));
+  const sn_model_train *train = &run->task.config->train;
+  if (train->seed != run->state.seed) return other_seed(run);
+  if (train->epochs != run->state.horizon)
+    ui_line(&run->ui,
+            "the horizon changes from %lld to %lld epochs, and the schedule with it: not the run "
+            "that %lld epochs would have been from the start",
+            (long long)run->state.horizon, (long long)train->epochs, (long long)train->epochs);
+  run->state.horizon = train->epochs;
+  SN_TRY(announce_changes(run, last));
+  const sn_named_text *text = sn_checkpoint_text(last, "preparation");
+  if (text == NULL)
+    return sn_status_make(SN_CODE_CORRUPT, "%s holds no preparation; it is not from sennit train",
+                          run->dir.last);
+  return sn_status_context(sn_preparation_from_json(text->text, text->length, out_preparation),
+                           "%s", run->dir.last);
+}
+
+sn_status resume_take(train_run *run, sn_checkpoint *last) {
+  const sn_named_text *graph = sn_checkpoint_text(last, "graph");
+  sn_store *store = sn_trainer_store(run->trainer);
+  SN_TRY(save_read_store(last, run->dir.last, store));
+  if (graph == NULL || graph->length != strlen(run->texts.graph) ||
+      memcmp(graph->text, run->texts.graph, graph->length) != 0)
+    return sn_status_make(SN_CODE_CONFIG,
+                          "the model is not the one of %s; give the model file it was made with, "
+                          "or another --out",
+                          run->dir.last);
+  if (run->state.n_losses != sn_graph_loss_count(run->task.graph))
+    return sn_status_make(SN_CODE_CORRUPT, "%s: its state is of another model", run->dir.last);
+  if (run->state.batches != run->task.batches) {
+    ui_line(&run->ui, "an epoch has %lld batches and had %lld: going on at the start of epoch %lld",
+            (long long)run->task.batches, (long long)run->state.batches,
+            (long long)run->state.epoch + 1);
+    run->state.batches = run->task.batches;
+    run->state.batch = 0;
+    for (size_t l = 0; l < run->state.n_losses; l++)
+      run->state.sums[l] = run->state.totals[l] = 0;
+  }
+  sn_store_set_step(store, run->state.step);
+  run->loss = run->state.loss;
+  run->saved_step = run->state.batch < run->task.batches ? run->state.step : -1;
+  ui_line(&run->ui, "resuming after step %lld, epoch %lld, batch %lld", (long long)run->state.step,
+          (long long)run->state.epoch, (long long)run->state.batch);
+  return run_dir_rewind(&run->dir, run->state.epoch);
+}

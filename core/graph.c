@@ -276,9 +276,17 @@ sn_value sn_graph_value(const sn_graph *g, size_t number) {
   return sn__value_at(g, number < g->n_values ? (uint32_t)number : 0);
 }
 
+/* Behind views, and behind what is written in place of a variable. */
 bool sn_value_computed(sn_value v) {
   const sn__value *info = sn__value_info(v.graph, v);
-  return info != NULL && info->kind == SN_VALUE_OP;
+  while (info != NULL && info->kind == SN_VALUE_OP) {
+    const sn__node *n = &v.graph->nodes[info->node];
+    bool view = (n->op->flags & SN_OP_VIEW) != 0 && info->slot == 0;
+    int commits = (n->op->flags & SN_OP_COMMIT) != 0 ? n->op->commits[info->slot] : 0;
+    if (!view && commits == 0) return true;
+    info = &v.graph->values[n->in[view ? 0 : commits - 1]];
+  }
+  return false;
 }
 
 sn_value sn_graph_gradient(const sn_graph *train, sn_value variable) {

@@ -183,7 +183,7 @@ SN_API sn_value sn_graph_find_input(const sn_graph *graph, const char *name);
 /* All values of a graph: sn_graph_value(graph, 1) .. sn_graph_value(graph, count). */
 SN_API size_t sn_graph_value_count(const sn_graph *graph);
 SN_API sn_value sn_graph_value(const sn_graph *graph, size_t number);
-/* Whether an op computes it: neither an input, nor a variable, nor a constant. */
+/* Whether an op computes it: not the bytes of an input, a variable or a constant. */
 SN_API bool sn_value_computed(sn_value value);
 /* In a training graph (optim/optim.h) the gradient of one of its variables, summed; invalid when
  * none flows. */

@@ -10,11 +10,12 @@
 #include "placement/trainer.h"
 #include "tools/sennit/commands.h"
 #include "tools/sennit/h3_work.h"
+#include "tools/sennit/h3_write.h"
 #include "tools/sennit/json.h"
 #include "tools/sennit/roofline.h"
 #include "tools/sennit/ui.h"
 
-enum { WARM_UP = 8 };
+enum { WARM_UP = 8, WRITTEN = 16 /* batches of --write */ };
 
 typedef struct result {
   double *ms; /* of each timed step */
@@ -180,6 +181,13 @@ sn_status cmd_bench(const arg_set *args) {
   const sn_h3_sizes *s = sn_h3_sizes_of((sn_h3_size)args_choice(args, "--size", 0));
   ui_state ui;
   ui_init(&ui, args_given(args, "--json"));
+  const char *folder = args_text(args, "--write");
+  if (folder != NULL) {
+    SN_TRY(h3_write(folder, s, WRITTEN));
+    ui_line(&ui, "%s/data.h5: %lld rows; try sennit train --data %s/data.h5 --config %s/model.yaml",
+            folder, (long long)(WRITTEN * s->batch), folder, folder);
+    return SN_OK;
+  }
   result r = {.steps = args_int(args, "--steps", 30)};
   r.ms = sn__calloc((size_t)r.steps, sizeof *r.ms);
   sn_graph *g = NULL;

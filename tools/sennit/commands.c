@@ -170,18 +170,19 @@ static const arg_row devices_rows[] = {
                                               .row_count = COUNT(name_##_rows),                    \
                                               .run = (run_)}
 
-COMMAND(inspect, NULL, "show what a data file or checkpoint holds, and what would stop training",
+COMMAND(inspect, cmd_inspect,
+        "show what a data file or checkpoint holds, and what would stop training",
         "Every dataset with shape, type, filters and ranges, class counts and lengths, and every "
         "finding at once.");
 COMMAND(init, NULL, "guess a first model file from the data", NULL);
-COMMAND(plan, NULL, "show where each module would run, and what that costs", NULL);
+COMMAND(plan, cmd_plan, "show where each module would run, and what that costs", NULL);
 COMMAND(train, cmd_train, "train a model",
         "SIGINT and SIGTERM end the run after the step in hand, with a checkpoint to go on from "
         "(--resume); a second one ends it at once.");
 COMMAND(eval, cmd_eval, "measure a checkpoint on data with labels", NULL);
 COMMAND(predict, cmd_predict, "predict with a checkpoint", NULL);
-COMMAND(export, NULL, "write a checkpoint's weights in another format", NULL);
-COMMAND(debug, NULL, "write everything about one training step", NULL);
+COMMAND(export, cmd_export, "write a checkpoint's weights in another format", NULL);
+COMMAND(debug, cmd_debug, "write everything about one training step", NULL);
 COMMAND(place, NULL, "solve a public placement instance", NULL);
 COMMAND(bench, cmd_bench, "time the reference work, beside what the machine can do", NULL);
 COMMAND(devices, cmd_devices, "show devices with memory, rates and links",

@@ -10,8 +10,13 @@ extern const arg_command *const sn__commands[];
 extern const size_t sn__command_count;
 
 sn_status cmd_bench(const arg_set *args);
+sn_status cmd_debug(const arg_set *args);
 sn_status cmd_devices(const arg_set *args);
 sn_status cmd_eval(const arg_set *args);
+sn_status cmd_export(const arg_set *args);
+sn_status cmd_init(const arg_set *args);
+sn_status cmd_inspect(const arg_set *args);
+sn_status cmd_plan(const arg_set *args);
 sn_status cmd_predict(const arg_set *args);
 sn_status cmd_train(const arg_set *args);
 

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sennit plan: what train would do with the same words, without doing it. */
+#include "tools/sennit/commands.h"
+#include "tools/sennit/plan_report.h"
+#include "tools/sennit/task.h"
+
+static sn_status report(const arg_set *args, ui_state *ui, const sn_trainer *trainer) {
+  const sn_placement *placement = sn_trainer_placement(trainer);
+  const sn_plan *plan = sn_trainer_plan(trainer);
+  const char *dot = args_text(args, "--dot");
+  if (dot != NULL) SN_TRY(plan_write_dot(dot, placement, plan));
+  if (args_given(args, "--json")) return plan_print_json(stdout, placement, plan);
+  plan_show(ui, placement, plan);
+  if (dot != NULL) ui_line(ui, "the placed graph is in %s: dot -Tsvg %s -o plan.svg", dot, dot);
+  return SN_OK;
+}
+
+static sn_status make(const arg_set *args, ui_state *ui, task *t) {
+  SN_TRY(task_begin(args, t));
+  SN_TRY(task_open(t));
+  SN_TRY(task_prepare(t, NULL));
+  SN_TRY(task_build(t));
+  sn_trainer *trainer = NULL;
+  SN_TRY(sn_trainer_create(t->graph, &t->options, &trainer));
+  sn_status status = report(args, ui, trainer);
+  sn_trainer_free(trainer);
+  return status;
+}
+
+sn_status cmd_plan(const arg_set *args) {
+  ui_state ui;
+  ui_init(&ui, args_given(args, "--json"));
+  task t;
+  sn_status status = make(args, &ui, &t);
+  task_free(&t);
+  return status;
+}

@@ -225,6 +225,7 @@ static sn_status make_threads(sn_loader *l, int threads) {
   l->reading = sn__calloc((size_t)threads + 1, sizeof *l->reading);
   l->threads = sn__calloc((size_t)threads + 1, sizeof *l->threads);
   if (l->reading == NULL || l->threads == NULL) return sn_status_out_of_memory();
+  l->n_reading = threads + 1;
   size_t cache = l->memory / 4 / (size_t)(threads + 1);
   for (int i = 0; i <= threads; ++i)
     SN_TRY(sn__reading_init(&l->reading[i], cache > 0 ? cache : 1));
@@ -305,7 +306,7 @@ void sn_loader_free(sn_loader *l) {
   pthread_mutex_unlock(&l->lock);
   for (int i = 0; i < l->n_threads; ++i)
     pthread_join(l->threads[i], NULL);
-  for (int i = 0; l->reading != NULL && i <= l->n_threads; ++i)
+  for (int i = 0; l->reading != NULL && i < l->n_reading; ++i)
     sn__reading_clear(&l->reading[i]);
   for (int i = 0; i < SN__LOADER_WINDOWS; ++i)
     sn__window_clear(l, &l->windows[i]);
@@ -393,7 +394,7 @@ sn_status sn_loader_next(sn_loader *l, const sn_batch **out_batch) {
     while (slot->index != l->given || !slot->ready) {
       task t;
       if (choose(l, &t))
-        perform(l, &t, &l->reading[l->n_threads]);
+        perform(l, &t, &l->reading[l->n_reading - 1]);
       else
         pthread_cond_wait(&l->changed, &l->lock);
     }

@@ -116,7 +116,8 @@ struct sn_loader {
 
   int n_threads;
   pthread_t *threads;
-  sn__reading *reading; /* [n_threads + 1]: the last is the caller's */
+  sn__reading *reading; /* [n_reading]: the last is the caller's */
+  int n_reading;
 
   pthread_mutex_t lock; /* all below, but for what a task in hand owns */
   pthread_cond_t changed;

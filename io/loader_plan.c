@@ -6,7 +6,8 @@
 #include "io/loader_impl.h"
 
 enum {
-  LEAST_PIECES = 8,  /* in a window, where there are as many: what a batch is mixed from */
+  LEAST_PIECES =
+      12, /* in a window, where rows allow: a batch is then mixed from 8 chunks or more */
   PLAIN_PIECE = 4096 /* rows of a piece when all fields are in memory */
 };
 

@@ -337,8 +337,7 @@ static sn_status place_nodes(const sn_placement *pl, sn_graph *g, const uint32_t
   return status;
 }
 
-sn_status sn__placement_apply(const sn_placement *pl, const sn_graph *graph,
-                              sn_graph **out_placed) {
+sn_status sn_placement_apply(const sn_placement *pl, const sn_graph *graph, sn_graph **out_placed) {
   sn_graph *g = NULL;
   uint32_t *modules = NULL;
   SN_TRY(sn__graph_clone(graph, &g));

@@ -79,8 +79,9 @@ SN_API const char *sn_placement_sentence(const sn_placement *placement);
 /* A placed graph: a device and a cause for every node, a copy node for each (value, destination)
  * that needs one. The graph may be any variant of the model (another optimizer variant, the forward
  * graph): modules are found by path. Value indices are kept, node indices are not. */
-SN_API SN_MUST_USE sn_status sn__placement_apply(const sn_placement *placement,
-                                                 const sn_graph *graph, sn_graph **out_placed);
+SN_API SN_MUST_USE sn_status sn_placement_apply(const sn_placement *placement,
+                                                const sn_graph *graph, sn_graph **out_placed);
+#define sn__placement_apply sn_placement_apply /* until its last caller says the new name */
 
 SN_END_DECLS
 

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -44,15 +45,15 @@ static int os_unlink(void *user, const char *path) {
 static int os_fsync_folder(void *user, const char *path) {
   (void)user;
   const char *slash = strrchr(path, '/');
-  char *folder = slash == NULL   ? sn__strdup(".")
-                 : slash == path ? sn__strdup("/")
-                                 : sn__strndup(path, (size_t)(slash - path));
-  if (folder == NULL) {
-    errno = ENOMEM;
+  size_t length = slash == NULL || slash == path ? 1 : (size_t)(slash - path);
+  char folder[PATH_MAX]; /* the new file is in place: no allocation may fail from here on */
+  if (length >= sizeof folder) {
+    errno = ENAMETOOLONG;
     return -1;
   }
+  memcpy(folder, slash == NULL ? "." : path, length);
+  folder[length] = '\0';
   int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  sn__free(folder);
   if (fd < 0) return -1;
   int rc = fsync(fd);
   int kept = errno;

@@ -52,6 +52,10 @@ void json_int(json_report *report, cJSON *into, const char *key, int64_t value) 
   put(report, into, key, cJSON_CreateRaw(text));
 }
 
+void json_raw(json_report *report, cJSON *into, const char *key, const char *text) {
+  put(report, into, key, cJSON_CreateRaw(text));
+}
+
 void json_bool(json_report *report, cJSON *into, const char *key, bool value) {
   put(report, into, key, cJSON_CreateBool(value));
 }

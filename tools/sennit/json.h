@@ -26,6 +26,8 @@ void json_text(json_report *report, cJSON *into, const char *key, const char *va
 void json_number(json_report *report, cJSON *into, const char *key, double value);
 /* Exact, whatever its size. */
 void json_int(json_report *report, cJSON *into, const char *key, int64_t value);
+/* A JSON value as text, as it is. */
+void json_raw(json_report *report, cJSON *into, const char *key, const char *text);
 void json_bool(json_report *report, cJSON *into, const char *key, bool value);
 
 /* One line on `out`, and whether it got there. */

@@ -34,17 +34,13 @@ void run_state_free(run_state *state) {
 }
 
 /* Every bit of a number comes back: cJSON's own way of printing rounds. */
-static void exact(cJSON *into, const char *key, double value) {
+static void exact(json_report *r, cJSON *into, const char *key, double value) {
   char text[40];
   if (isfinite(value))
     snprintf(text, sizeof text, "%.17g", value);
   else
     snprintf(text, sizeof text, "null");
-  cJSON *item = cJSON_CreateRaw(text);
-  if (key != NULL)
-    cJSON_AddItemToObject(into, key, item);
-  else
-    cJSON_AddItemToArray(into, item);
+  json_raw(r, into, key, text);
 }
 
 static sn_status state_text(const run_state *s, const char *metrics, char **out_text) {
@@ -58,15 +54,15 @@ static sn_status state_text(const run_state *s, const char *metrics, char **out_
   json_int(&r, r.root, "horizon", s->horizon);
   json_int(&r, r.root, "seed", s->seed);
   json_int(&r, r.root, "best_epoch", s->best_epoch);
-  exact(r.root, "best", s->best);
+  exact(&r, r.root, "best", s->best);
   json_int(&r, r.root, "since_best", s->since_best);
-  exact(r.root, "loss", s->loss);
+  exact(&r, r.root, "loss", s->loss);
   cJSON *sums = json_list(&r, r.root, "loss_sums"), *totals = json_list(&r, r.root, "loss_weights");
   for (size_t i = 0; i < s->n_losses && totals != NULL; i++) {
-    exact(sums, NULL, s->sums[i]);
-    exact(totals, NULL, s->totals[i]);
+    exact(&r, sums, NULL, s->sums[i]);
+    exact(&r, totals, NULL, s->totals[i]);
   }
-  if (metrics != NULL) cJSON_AddItemToObject(r.root, "metrics", cJSON_CreateRaw(metrics));
+  if (metrics != NULL) json_raw(&r, r.root, "metrics", metrics);
   *out_text = r.failed ? NULL : cJSON_Print(r.root);
   json_free(&r);
   return *out_text != NULL ? SN_OK : sn_status_out_of_memory();

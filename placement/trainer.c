@@ -44,8 +44,8 @@ static sn_status program_graph(const sn_trainer *t, int which, sn_graph **out_pl
   if (which >= EVAL) return sn_placement_apply(t->placement, t->model, out_placed);
   sn_graph *train = NULL;
   SN_TRY(sn_training_graph(t->model, &t->optimizer, (sn_train_variant)which, &train));
-  sn_status status = sn_placement_apply(t->placement, train, out_placed);
-  if (status == SN_OK && t->store != NULL) status = sn_store_extend(t->store, train);
+  sn_status status = t->store != NULL ? sn_store_extend(t->store, train) : SN_OK;
+  if (status == SN_OK) status = sn_placement_apply(t->placement, train, out_placed);
   sn_graph_free(train);
   return status;
 }

@@ -58,7 +58,7 @@ static void item_range(const sn__field_data *fd, const sn__source *s, int64_t ro
     *out_at = s->first[i];
     *out_count = s->first[i + 1] - s->first[i];
     break;
-  case SN__FORM_STREAM:
+  default: /* SN__FORM_STREAM */
     *out_at = i * fd->field.window + (fd->field.role == SN_FIELD_NEXT);
     *out_count = fd->field.window;
     break;

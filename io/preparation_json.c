@@ -424,7 +424,7 @@ static sn_status get_table_weights(const cJSON *o, sn__prep_field *pf) {
 }
 
 static sn_status read_words(sn__arena *arena, const cJSON *o, sn_field *f) {
-  int kind, role;
+  int kind = 0, role = 0;
   const char *dtype;
   SN_TRY(get_name(arena, o, "name", true, &f->name));
   SN_TRY(get_word(o, "kind", kinds, 5, &kind));

@@ -250,13 +250,13 @@ static sn_status keep_best(train_run *run, double value, const char *measured) {
 }
 
 static void show_epoch(train_run *run, const evaluation *train, bool best, double seconds) {
-  char words[300], time[UI_WORDS];
-  bool valid = run->valid.n_outputs > 0;
-  ui_line(&run->ui, "epoch %*lld/%lld  loss %.4f%s%s%s%s  %s", run->state.horizon > 99 ? 4 : 2,
-          (long long)run->state.epoch, (long long)run->state.horizon, train->loss,
-          valid ? "  valid: " : "",
-          valid ? evaluation_words(&run->valid, 1, words, sizeof words) : "", valid ? "" : "",
-          best ? "  best" : "", ui_seconds(seconds, time));
+  char words[300], valid[360] = "", time[UI_WORDS];
+  if (run->valid.n_outputs > 0)
+    snprintf(valid, sizeof valid, "  valid: loss %.4f, %s", run->valid.loss,
+             evaluation_words(&run->valid, 1, words, sizeof words));
+  ui_line(&run->ui, "epoch %*lld/%lld  loss %.4f%s  %s%s", run->state.horizon > 99 ? 4 : 2,
+          (long long)run->state.epoch, (long long)run->state.horizon, train->loss, valid,
+          ui_seconds(seconds, time), best ? "  best" : "");
 }
 
 static sn_status end_epoch(train_run *run, const evaluation *train, double seconds) {

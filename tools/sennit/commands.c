@@ -174,7 +174,7 @@ COMMAND(inspect, cmd_inspect,
         "show what a data file or checkpoint holds, and what would stop training",
         "Every dataset with shape, type, filters and ranges, class counts and lengths, and every "
         "finding at once.");
-COMMAND(init, NULL, "guess a first model file from the data", NULL);
+COMMAND(init, cmd_init, "guess a first model file from the data", NULL);
 COMMAND(plan, cmd_plan, "show where each module would run, and what that costs", NULL);
 COMMAND(train, cmd_train, "train a model",
         "SIGINT and SIGTERM end the run after the step in hand, with a checkpoint to go on from "

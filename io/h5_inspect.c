@@ -206,26 +206,46 @@ static sn_status judge_report(sn__inspection *x) {
 }
 
 /* Inputs and outputs that train together have one row count. */
-static sn_status judge_rows(sn__inspection *x) {
-  int64_t first = -1;
-  bool differ = false;
+typedef struct row_counts {
+  int64_t first;
+  bool differ;
   char words[600];
-  size_t used = 0;
-  words[0] = '\0';
+  size_t used;
+} row_counts;
+
+static void count_rows(row_counts *c, const char *path, int64_t rows) {
+  if (c->first >= 0 && rows != c->first) c->differ = true;
+  if (c->first < 0) c->first = rows;
+  if (c->used < sizeof c->words - 100)
+    c->used += (size_t)snprintf(c->words + c->used, sizeof c->words - c->used, "%s%.60s %" PRId64,
+                                c->used > 0 ? ", " : "", path, rows);
+}
+
+static bool in_ragged(const sn__inspection *x, const char *path) {
+  for (size_t i = 0; i < x->ragged_count; ++i) {
+    size_t n = strlen(x->ragged[i].path);
+    const char *rest = path + n;
+    if (strncmp(path, x->ragged[i].path, n) == 0 &&
+        (strcmp(rest, "/values") == 0 || strcmp(rest, "/offsets") == 0))
+      return true;
+  }
+  return false;
+}
+
+static sn_status judge_rows(sn__inspection *x) {
+  row_counts c = {.first = -1};
+  for (size_t i = 0; i < x->ragged_count; ++i)
+    count_rows(&c, x->ragged[i].path, x->ragged[i].rows);
   for (size_t i = 0; i < x->entry_count; ++i) {
     const sn__inspect_entry *e = &x->entries[i];
-    if (e->column == NULL || e->dataset->space_rank == 0) continue;
-    int64_t rows = sn__h5_column_info_of(e->column)->rows;
-    if (first >= 0 && rows != first) differ = true;
-    if (first < 0) first = rows;
-    if (used < sizeof words - 100)
-      used += (size_t)snprintf(words + used, sizeof words - used, "%s%.60s %" PRId64,
-                               used > 0 ? ", " : "", e->dataset->path, rows);
+    if (e->column == NULL || e->dataset->space_rank == 0 || in_ragged(x, e->dataset->path))
+      continue;
+    count_rows(&c, e->dataset->path, sn__h5_column_info_of(e->column)->rows);
   }
-  if (!differ) return SN_OK;
+  if (!c.differ) return SN_OK;
   return note(
       x, sn__format("row counts differ, and what trains together needs one row per example: %s",
-                    words));
+                    c.words));
 }
 
 static sn_status inspect_all(sn__inspection *x, double deadline) {

@@ -151,6 +151,35 @@ static void show_state(ui_state *ui, const view *v) {
   if (v->metrics != NULL) show_metrics(ui, v->metrics, "");
 }
 
+/* Variables one by one; what the optimizer keeps, as a sum. */
+static void show_tensors(ui_state *ui, const view *v) {
+  size_t slots = 0;
+  double bytes = 0;
+  ui_line(ui, "%s", "variables");
+  for (size_t i = 0; i < sn_checkpoint_tensor_count(v->file); i++) {
+    const sn_named_tensor *t = sn_checkpoint_tensor(v->file, i);
+    char shape[160];
+    if (!is_variable(t)) {
+      slots++;
+      bytes += (double)count_of(t) * (double)sn_dtype_size(t->dtype);
+      continue;
+    }
+    ui_line(ui, "  %-40s %-5s %s", t->name + strlen("variables/"), sn_dtype_name(t->dtype),
+            sn_shape_text(NULL, &t->shape, shape, sizeof shape));
+  }
+  char words[UI_WORDS];
+  ui_line(ui, "optimizer: %zu tensors, %s", slots, ui_bytes(bytes, words));
+}
+
+/* Offsets are fed with the input they belong to. */
+static bool is_offsets(const view *v, const char *name) {
+  const char *dot = strrchr(name, '.');
+  char of[256];
+  if (dot == NULL || strcmp(dot, ".offsets") != 0) return false;
+  snprintf(of, sizeof of, "%.*s", (int)(dot - name), name);
+  return sn_value_ok(sn_graph_find_input(v->graph, of));
+}
+
 static void show(const view *v) {
   ui_state ui;
   ui_init(&ui, false);
@@ -158,7 +187,8 @@ static void show(const view *v) {
   ui_line(&ui, "%s", "inputs");
   for (size_t i = 0; i < sn_graph_input_count(v->graph); i++) {
     sn_value value = sn_graph_input(v->graph, i);
-    if (sn_value_shape(value).rank > 0) show_value(&ui, v, sn_value_name(value), value);
+    if (sn_value_shape(value).rank > 0 && !is_offsets(v, sn_value_name(value)))
+      show_value(&ui, v, sn_value_name(value), value);
   }
   ui_line(&ui, "%s", "outputs");
   for (size_t i = 0; i < sn_graph_output_count(v->graph); i++) {
@@ -169,13 +199,7 @@ static void show(const view *v) {
   show_fields(&ui, v);
   ui_line(&ui, "modules, %lld parameters", (long long)parameters(v));
   each_module(v, show_module, &ui);
-  ui_line(&ui, "%s", "tensors");
-  for (size_t i = 0; i < sn_checkpoint_tensor_count(v->file); i++) {
-    const sn_named_tensor *t = sn_checkpoint_tensor(v->file, i);
-    char shape[160];
-    ui_line(&ui, "  %-56s %-5s %s", t->name, sn_dtype_name(t->dtype),
-            sn_shape_text(NULL, &t->shape, shape, sizeof shape));
-  }
+  show_tensors(&ui, v);
   if (v->has_state) show_state(&ui, v);
 }
 

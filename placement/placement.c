@@ -230,8 +230,8 @@ sn_status sn_place(const sn_graph *graph, const sn_topology *topology,
   sn__simulator *simulator = NULL;
   int *devices = NULL;
   sn_placement *pl = sn__calloc(1, sizeof *pl);
-  sn_status status = pl == NULL ? sn_status_out_of_memory() : SN_OK;
-  if (status == SN_OK) status = sn_topology_copy(topology, &pl->topology);
+  if (pl == NULL) return sn_status_out_of_memory();
+  sn_status status = sn_topology_copy(topology, &pl->topology);
   if (status == SN_OK)
     status = sn__problem_create(graph, pl->topology, options->extents, options->n_extents, &p);
   if (status == SN_OK) status = apply_pins(p, options);

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* HDF5 files as examples: what a model reads, checked as a whole before the first step, in batches.
  *
- *     sn_dataset *data;       files scanned, fields typed, rows counted; labels read
- *     sn_row_split   *split;      which rows train and which validate, seeded and stratified
- *     sn_preparation *prep;   normalisation, category tables and class names, fitted on training
- * rows; part of a checkpoint, applied to every other file sn_dataset_check(data, prep, ...) every
- * value: NaN, inf, labels, ids, offsets sn_loader  *loader;     batches: prefetched, shuffled by a
- * seed, position known
+ *     sn_dataset *data;      files scanned, fields typed, rows counted, labels read
+ *     sn_row_split *split;   which rows train and which validate, seeded and stratified
+ *     sn_preparation *prep;  normalisation, category tables and class names, fitted on training
+ *                            rows; part of a checkpoint, applied to every other file
+ *     sn_dataset_check(data, prep, ...);  every value: NaN, inf, labels, ids
+ *     sn_loader *loader;     batches: prefetched, shuffled by a seed, position known
  *
- * One row is one example in every field. A message names file, dataset, row (and column) and what
- * to do. Datasets, splits and preparations are immutable once made and may be shared; a loader is
- * one thread's. */
+ * One row is one example in every field. A message names file, dataset, row (as the file counts it)
+ * and column, and what to do. Datasets, splits and preparations are immutable once made and may be
+ * shared; a loader is one thread's, and is freed before what it was made from. */
 #ifndef SN_IO_DATASET_H
 #define SN_IO_DATASET_H
 
@@ -60,7 +60,7 @@ typedef struct sn_field {
 
 /* What is known of a field without a model. */
 typedef struct sn_field_facts {
-  int64_t features; /* per row or element, after flattening; 0: scalars or ids */
+  int64_t features; /* per row or element, after flattening; 0: ids, categories and classes */
   int64_t classes;  /* CLASS, CATEGORY, ids and streams: entries in the table; else 0 */
   bool ragged;
   int64_t elements; /* ragged: of all rows */
@@ -105,7 +105,9 @@ SN_API void sn_row_split_free(sn_row_split *split);
 
 typedef struct sn_preparation sn_preparation;
 
-/* Fits on the given rows (NULL: all). Means and deviations in double. */
+/* Fits on the given rows, ascending (NULL: all). Means and deviations in double, summed in the
+ * order of the rows whatever the threads. DATA: NaN or inf in what is normalised; CONFIG: class
+ * weights that do not fit the classes. */
 SN_API SN_MUST_USE sn_status sn_preparation_fit(const sn_dataset *dataset, const int64_t *rows,
                                                 int64_t n_rows, sn_preparation **out_preparation);
 SN_API void sn_preparation_free(sn_preparation *preparation);
@@ -120,7 +122,10 @@ SN_API const char *sn_preparation_class_name(const sn_preparation *preparation, 
  * targets. */
 SN_API const double *sn_preparation_mean(const sn_preparation *preparation, size_t field);
 SN_API const double *sn_preparation_deviation(const sn_preparation *preparation, size_t field);
-/* As JSON for a checkpoint, and back (bounds-checked: it may come from a stranger). */
+/* What is fitted belongs to a field's name: any dataset whose fields have the names, kinds and
+ * widths of (some of) these may be checked and loaded with it.
+ *
+ * As JSON for a checkpoint, and back (bounds-checked: it may come from a stranger). */
 SN_API SN_MUST_USE sn_status sn_preparation_to_json(const sn_preparation *preparation,
                                                     char **out_text);
 SN_API SN_MUST_USE sn_status sn_preparation_from_json(const char *text, size_t length,
@@ -155,15 +160,17 @@ typedef struct sn_batch {
 typedef struct sn_loader_options {
   SN_OPTIONS_HEAD;
   int64_t batch; /* rows; the last batch of an epoch may be smaller and is kept */
-  bool shuffle; /* by (seed, epoch); chunk-aware: each batch is drawn from several chunks at once */
+  bool shuffle;  /* by (seed, epoch); each batch is drawn from at least 8 chunks where there are */
   uint64_t seed;
-  int threads;   /* readers besides the caller; 0: 1 */
-  size_t memory; /* bytes of prefetched batches and decoded chunks; 0: 256 MiB */
+  int threads;   /* readers besides the caller, who helps while waiting; 0: 1; < 0: none */
+  size_t memory; /* bytes of prefetched batches and decoded chunks, about; 0: 256 MiB. Data that a
+                    quarter of it holds is decoded once and stays */
 } sn_loader_options;
 
 typedef struct sn_loader sn_loader;
 
-/* rows NULL: all. The same rows, options and epoch give the same batches on any machine. */
+/* Ascending rows; NULL: all. DATA: one of them has a class or category that was not fitted. The
+ * same rows, options and epoch give the same batches on any machine. */
 SN_API SN_MUST_USE sn_status sn_loader_create(const sn_dataset *dataset,
                                               const sn_preparation *preparation,
                                               const int64_t *rows, int64_t n_rows,

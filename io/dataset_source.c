@@ -3,9 +3,11 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "io/dataset_impl.h"
 
+#define BYTES_PER_ROW 24 /* numbers of rows, their order, codes or lengths */
 #define MOST_ELEMENTS ((int64_t)1 << 48)
 
 static const char *kind_word(const sn_field *f) {
@@ -66,6 +68,18 @@ static char *member(sn_dataset *d, const char *group, const char *name) {
   return kept;
 }
 
+/* Rows are numbered, shuffled and given lengths in memory, whatever little they take in the file.
+ */
+static sn_status check_count(const sn__source *s, const char *path, int64_t rows) {
+  double memory = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
+  double need = (double)rows * BYTES_PER_ROW;
+  if (need <= memory / 2) return SN_OK;
+  return sn_status_make(SN_CODE_DATA,
+                        "%s: %s has %" PRId64 " rows: their order alone needs %.1f GiB of this "
+                        "machine's %.1f; train on a part of them",
+                        sn__h5_file_path(s->file), path, rows, need * 0x1p-30, memory * 0x1p-30);
+}
+
 /* ---- positions ------------------------------------------------------------------------------- */
 
 /* All rows of a one-column dataset of integers. */
@@ -104,6 +118,7 @@ static sn_status open_offsets(sn__source *s, const char *path) {
     status = sn_status_make(SN_CODE_DATA,
                             "%s: dataset %s: offsets are rows + 1 integers, beginning with 0",
                             sn__h5_file_path(s->file), path);
+  if (status == SN_OK) status = check_count(s, path, info->rows);
   if (status == SN_OK) {
     s->rows = info->rows - 1;
     s->first = sn__calloc((size_t)info->rows, sizeof *s->first);
@@ -138,6 +153,7 @@ static sn_status open_vlen(sn__source *s, const sn_field *f) {
   s->item_count = sn__h5_column_info_of(s->items)->rows;
   s->item_width = 1;
   s->rows = info->rows;
+  SN_TRY(check_count(s, f->path, s->rows));
   s->first = sn__calloc((size_t)s->rows + 1, sizeof *s->first);
   if (s->first == NULL) return sn_status_out_of_memory();
   return sn__h5_column_offsets(s->column, 0, s->rows, s->first);
@@ -256,6 +272,7 @@ sn_status sn__source_open(sn_dataset *d, sn__field_data *fd, size_t file) {
   s->file = d->files[file];
   int64_t width = 0;
   SN_TRY(open_form(d, fd, s, &width));
+  SN_TRY(check_count(s, f->path, s->rows));
   SN_TRY(check_written(s, s->column));
   if (width < 1 || width > INT32_MAX || s->item_width > INT32_MAX)
     return sn_status_make(SN_CODE_DATA, "%s: %s has %lld numbers in a row: 1 to 2147483647 are",

@@ -21,12 +21,12 @@ typedef struct fit {
 
 /* ---- means and deviations -------------------------------------------------------------------- */
 
-enum { ROUND = 64 };
+enum { ROUND = 64, ROUND_NUMBERS = 1 << 22 };
 
 typedef struct moments {
   fit *fit;
-  size_t first;  /* cut of this round */
-  double *means; /* [ROUND][width] */
+  size_t first, round; /* the first cut of this round; cuts of a round */
+  double *means;       /* [round][width] */
   double *squares;
   int64_t counts[ROUND];
 } moments;
@@ -111,8 +111,8 @@ static void merge(const moments *m, size_t cuts, int64_t width, double *mean, do
 
 static sn_status fit_rounds(fit *f, moments *m, int64_t *out_count) {
   int64_t width = f->fd->width;
-  for (m->first = 0; m->first < f->cuts.count; m->first += ROUND) {
-    size_t n = f->cuts.count - m->first < ROUND ? f->cuts.count - m->first : ROUND;
+  for (m->first = 0; m->first < f->cuts.count; m->first += m->round) {
+    size_t left = f->cuts.count - m->first, n = left < m->round ? left : m->round;
     SN_TRY(sn__in_parts((int64_t)n, moments_of_cut, m));
     merge(m, n, width, f->pf->mean, f->pf->deviation, out_count);
   }
@@ -122,8 +122,9 @@ static sn_status fit_rounds(fit *f, moments *m, int64_t *out_count) {
 static sn_status fit_moments(fit *f) {
   int64_t width = f->fd->width, count = 0;
   sn__prep_field *pf = f->pf;
-  size_t round = f->cuts.count < ROUND ? f->cuts.count : ROUND, numbers;
-  moments m = {.fit = f};
+  size_t round = width < ROUND_NUMBERS / ROUND ? ROUND : 1 + ROUND_NUMBERS / (size_t)width, numbers;
+  if (round > f->cuts.count) round = f->cuts.count;
+  moments m = {.fit = f, .round = round};
   if (!sn__size_mul(round + 1, (size_t)width, &numbers)) return sn_status_out_of_memory();
   pf->mean = sn__calloc((size_t)width, sizeof *pf->mean);
   pf->deviation = sn__calloc((size_t)width, sizeof *pf->deviation);

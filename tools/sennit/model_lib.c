@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "tools/sennit/lib_facts.h"
 
 struct model_lib {
   void *handle;
@@ -79,19 +80,24 @@ void model_lib_free(model_lib *library) {
   sn__free(library);
 }
 
-sn_status model_lib_build(const model_lib *library, const char *const *files, size_t n_files,
-                          sn_graph *graph) {
-  (void)files;
-  (void)n_files;
-  sn_model_facts facts = {.struct_size = sizeof facts};
-  sn_status status = library->model->build(graph, &facts);
-  if (status == SN_OK) status = sn_graph_status(graph);
+sn_status model_lib_build(const model_lib *library, const char *file, sn_graph *graph) {
+  lib_facts facts;
+  SN_TRY(lib_facts_read(file, &facts));
+  sn_status status = library->model->build(graph, &facts.facts);
+  lib_facts_free(&facts);
+  /* What the graph kept comes first: a model may well answer with less. */
+  sn_status kept = sn_graph_status(graph);
+  if (kept != SN_OK) {
+    sn_status_free(status);
+    status = kept;
+  }
   if (status == SN_OK && sn_graph_loss_count(graph) == 0)
     status = sn_status_make(SN_CODE_CONFIG, "it has no loss; add one, such as "
                                             "sn_softmax_cross_entropy(g, logits, labels)");
   if (status == SN_OK && sn_graph_output_count(graph) == 0)
     status = sn_status_make(SN_CODE_CONFIG, "it has no output; name one with sn_output()");
-  return sn_status_context(status, "model '%s' of %s", library->model->name, library->path);
+  return sn_status_context(status, "model '%s' of %s",
+                           library->model->name != NULL ? library->model->name : "", library->path);
 }
 
 /* ---- fields -------------------------------------------------------------------------------- */

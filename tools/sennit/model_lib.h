@@ -14,9 +14,8 @@ typedef struct model_lib model_lib;
 sn_status model_lib_open(const char *path, model_lib **out_library);
 void model_lib_free(model_lib *library);
 
-/* Fills an empty graph; what the data of these files is like is handed to the model. */
-sn_status model_lib_build(const model_lib *library, const char *const *files, size_t n_files,
-                          sn_graph *graph);
+/* Fills an empty graph; the model hears what the data of this file is like. */
+sn_status model_lib_build(const model_lib *library, const char *file, sn_graph *graph);
 
 /* The fields of a graph's inputs for one split: each from the dataset of its name, unless the
  * config's `inputs`, `outputs` or `data` say otherwise. The list is the caller's (sn__free); texts

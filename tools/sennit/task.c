@@ -117,7 +117,7 @@ sn_status task_open(task *t) {
   size_t n = texts(t->args, "--data", &files);
   if (t->library != NULL) {
     SN_TRY(sn_graph_create(&t->graph));
-    SN_TRY(model_lib_build(t->library, files, n, t->graph));
+    SN_TRY(model_lib_build(t->library, files[0], t->graph));
   }
   SN_TRY(open_dataset(t, SN_CONFIG_SPLIT_TRAIN, files, n, &t->data));
   SN_TRY(open_other(t, "--valid", SN_CONFIG_SPLIT_VALID, &t->valid));

@@ -108,8 +108,8 @@ sn_status sn__field_check(const sn_field *f) {
                             f->name, f->missing);
   }
   for (size_t i = 0; i < f->n_class_weights; ++i)
-    if (!isfinite(f->class_weights[i]) || f->class_weights[i] < 0)
-      return sn_status_make(SN_CODE_INVALID, "field '%s': class weight %g must be finite and >= 0",
+    if (!(f->class_weights[i] >= 0 && f->class_weights[i] <= 1e30))
+      return sn_status_make(SN_CODE_INVALID, "field '%s': class weight %g must be in 0..1e30",
                             f->name, f->class_weights[i]);
   return SN_OK;
 }

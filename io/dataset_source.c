@@ -242,6 +242,13 @@ static sn_status open_missing(sn_dataset *d, sn__field_data *fd, sn__source *s, 
                           "%s: %s is a group of values and offsets: use kind: "
                           "sequence or kind: set",
                           sn__h5_file_path(s->file), f->path);
+  const sn__h5_report *r = sn__h5_file_report(s->file);
+  for (size_t i = 0; !group && fd->ragged && i < r->group_count; ++i)
+    if (strcmp(r->groups[i], f->path) == 0)
+      return sn_status_make(SN_CODE_DATA,
+                            "%s: %s is a group without the dataset values: kind: %s reads a group "
+                            "of values and offsets, or a dataset",
+                            sn__h5_file_path(s->file), f->path, kind_word(f));
   return SN_OK;
 }
 
@@ -275,7 +282,8 @@ sn_status sn__source_open(sn_dataset *d, sn__field_data *fd, size_t file) {
   SN_TRY(check_count(s, f->path, s->rows));
   SN_TRY(check_written(s, s->column));
   if (width < 1 || width > INT32_MAX || s->item_width > INT32_MAX)
-    return sn_status_make(SN_CODE_DATA, "%s: %s has %lld numbers in a row: 1 to 2147483647 are",
+    return sn_status_make(SN_CODE_DATA,
+                          "%s: %s has %lld numbers in a row: it needs 1 to 2147483647",
                           sn__h5_file_path(s->file), f->path, (long long)s->item_width);
   if (fd->ids && width != 1)
     return sn_status_make(SN_CODE_DATA,

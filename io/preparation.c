@@ -149,7 +149,7 @@ sn_status sn__prep_field_scale(sn__prep_field *pf) {
   pf->scale = sn__calloc((size_t)n, sizeof *pf->scale);
   if (pf->scale == NULL) return sn_status_out_of_memory();
   for (int64_t j = 0; j < n; ++j)
-    pf->scale[j] = pf->deviation[j] > 0 ? 1 / pf->deviation[j] : 0;
+    pf->scale[j] = pf->deviation[j] > 1e-300 ? 1 / pf->deviation[j] : 0;
   return SN_OK;
 }
 

@@ -417,10 +417,14 @@ static sn_status get_table_weights(const cJSON *o, sn__prep_field *pf) {
   if (weights == NULL)
     return pf->field.balanced || pf->field.n_class_weights > 0 ? wrong("table_weights") : SN_OK;
   pf->class_weights = sn__calloc((size_t)pf->table.count, sizeof *pf->class_weights);
-  for (int64_t k = 0; pf->class_weights != NULL && k < pf->table.count; ++k)
-    pf->class_weights[k] = (float)weights[k];
+  bool sound = true;
+  for (int64_t k = 0; pf->class_weights != NULL && k < pf->table.count; ++k) {
+    sound &= weights[k] <= 1e38;
+    pf->class_weights[k] = sound ? (float)weights[k] : 0;
+  }
   sn__free(weights);
-  return pf->class_weights != NULL ? SN_OK : sn_status_out_of_memory();
+  if (pf->class_weights == NULL) return sn_status_out_of_memory();
+  return sound ? SN_OK : wrong("table_weights");
 }
 
 static sn_status read_words(sn__arena *arena, const cJSON *o, sn_field *f) {

@@ -684,6 +684,11 @@ START_TEST(test_json) {
   ck_sn_ok(sn_preparation_fit(s.data, NULL, 0, &s.prep));
   char *text = NULL, *again = NULL;
   ck_sn_ok(sn_preparation_to_json(s.prep, &text));
+  if (getenv("SN_WRITE") != NULL) { /* the fuzzer's seed */
+    FILE *f = fopen(getenv("SN_WRITE"), "w");
+    fputs(text, f);
+    fclose(f);
+  }
   sn_preparation *back = NULL;
   ck_sn_ok(sn_preparation_from_json(text, strlen(text), &back));
   ck_sn_ok(sn_preparation_to_json(back, &again));

@@ -6,8 +6,8 @@
 #include "io/loader_impl.h"
 
 enum {
-  LEAST_PIECES =
-      12, /* in a window, where rows allow: a batch is then mixed from 8 chunks or more */
+  LEAST_PIECES = 8,  /* in a window: what its batches are mixed from */
+  SPLIT_PIECES = 12, /* the same where chunks are cut: neighbours may be of one chunk */
   PLAIN_PIECE = 4096 /* rows of a piece when all fields are in memory */
 };
 
@@ -122,7 +122,7 @@ sn_status sn__pieces_make(const sn_loader *l, sn__pieces *p) {
   int64_t windows = p->resident ? 1 : total / budget + 1;
   if (windows > l->n_rows) windows = l->n_rows;
   if ((int64_t)p->count < windows * LEAST_PIECES && !p->resident)
-    SN_TRY(split_pieces(p, (windows * LEAST_PIECES + (int64_t)p->count - 1) / (int64_t)p->count));
+    SN_TRY(split_pieces(p, (windows * SPLIT_PIECES + (int64_t)p->count - 1) / (int64_t)p->count));
   p->windows = windows < (int64_t)p->count ? windows : (int64_t)p->count;
   return l->shuffle ? SN_OK : cut_windows(l, p, budget);
 }

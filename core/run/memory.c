@@ -93,13 +93,14 @@ static int32_t inplace_block(builder *b, uint32_t task, uint32_t o, const uint32
                                                                               : SN__NO_BLOCK;
 }
 
-/* reads[v]: after how many tasks of each queue nobody reads storage value v any more. */
-static sn_status count_reads(builder *b, uint32_t **out_reads, bool *copied) {
+/* reads[v]: after how many tasks of each queue nobody reads storage value v any more. NULL: out of
+ * memory. */
+static uint32_t *count_reads(builder *b, bool *copied) {
   const sn_graph *g = b->g;
   size_t cells = 0;
   uint32_t *reads = NULL;
   if (sn__size_mul(g->n_values, b->s->n_queues, &cells)) reads = take(b, cells, sizeof *reads);
-  if (reads == NULL) return sn_status_out_of_memory();
+  if (reads == NULL) return NULL;
   for (uint32_t t = 0; t < b->s->n_tasks; t++) {
     const sn__task *task = &b->s->tasks[t];
     const sn__node *n = &g->nodes[task->node];
@@ -111,8 +112,7 @@ static sn_status count_reads(builder *b, uint32_t **out_reads, bool *copied) {
       if ((n->op->flags & SN_OP_COPY) != 0) copied[storage] = true;
     }
   }
-  *out_reads = reads;
-  return SN_OK;
+  return reads;
 }
 
 static void join_reads(builder *b, int32_t block, const uint32_t *reads) {
@@ -191,8 +191,8 @@ static sn_status make_blocks(builder *b) {
     return sn_status_out_of_memory();
   for (size_t i = 0; i < b->options->n_fetches; i++)
     b->fetched[sn__value_storage(g, b->options->fetches[i])] = true;
-  uint32_t *reads = NULL;
-  SN_TRY(count_reads(b, &reads, copied));
+  const uint32_t *reads = count_reads(b, copied);
+  if (reads == NULL) return sn_status_out_of_memory();
   for (uint32_t t = 0; t < b->s->n_tasks; t++) {
     SN_TRY(add_outputs(b, t, reads, copied));
     SN_TRY(add_workspace(b, t, tensors));

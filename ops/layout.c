@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "ops/vecmath.h"
+
 /* ---- shape rules --------------------------------------------------------------------------- */
 
 const char *sn__input_words(const sn__infer *c, int i, char *buffer, size_t size) {
@@ -96,12 +98,16 @@ void sn__rows_run(sn__team *team, int64_t rows, int64_t work, sn__rows_fn fn, vo
 
 /* ---- column sums --------------------------------------------------------------------------- */
 
-enum { SUM_COLS = 32 }; /* columns whose partial sums stay in registers */
+enum {
+  SUM_PIECE = 32, /* columns of the least piece for a thread */
+  SUM_COLS = 512, /* columns summed at a time */
+};
 
 typedef struct sum_job {
   sn_dtype dtype;
   const void *x;
   int64_t rows, cols, ld;
+  bool add;
   void *out;
 } sum_job;
 
@@ -118,9 +124,9 @@ typedef struct sum_job {
 
 static void sum_task(void *arg, int64_t begin, int64_t end) {
   const sum_job *job = arg;
-  for (int64_t block = begin; block < end; block++) {
-    const int64_t j = block * SUM_COLS;
-    const int64_t cols = job->cols - j < SUM_COLS ? job->cols - j : SUM_COLS;
+  const int64_t last = end * SUM_PIECE < job->cols ? end * SUM_PIECE : job->cols;
+  for (int64_t j = begin * SUM_PIECE; j < last; j += SUM_COLS) {
+    const int64_t cols = last - j < SUM_COLS ? last - j : SUM_COLS;
     if (job->dtype == SN_F32)
       sum_columns_f32(job, j, cols);
     else
@@ -129,9 +135,9 @@ static void sum_task(void *arg, int64_t begin, int64_t end) {
 }
 
 void sn__column_sums(sn_dtype dtype, const void *x, int64_t rows, int64_t cols, int64_t ld,
-                     void *out, sn__team *team) {
-  sum_job job = {dtype, x, rows, cols, ld, out};
-  sn__rows_run(team, (cols + SUM_COLS - 1) / SUM_COLS, rows * SUM_COLS, sum_task, &job);
+                     bool add, void *out, sn__team *team) {
+  sum_job job = {dtype, x, rows, cols, ld, add, out};
+  sn__rows_run(team, (cols + SUM_PIECE - 1) / SUM_PIECE, rows * SUM_PIECE, sum_task, &job);
 }
 
 double sn__tensor_bytes(const sn__exec *e) {

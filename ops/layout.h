@@ -51,10 +51,10 @@ void sn__rows_run(sn__team *team, int64_t rows, int64_t work, sn__rows_fn fn, vo
 
 /* Rows a column sum adds up before it starts a new partial sum; part of the bits. */
 enum { SN__SUM_ROWS = 256 };
-/* out[j] = sum of x[i * ld + j] over rows: partial sums of SN__SUM_ROWS rows, added in rising
- * order. */
+/* out[j] = sum of x[i * ld + j] over rows (with `add`, added to what out holds): partial sums of
+ * SN__SUM_ROWS rows, added in rising order. Cutting rows at a multiple of that changes no bits. */
 void sn__column_sums(sn_dtype dtype, const void *x, int64_t rows, int64_t cols, int64_t ld,
-                     void *out, sn__team *team);
+                     bool add, void *out, sn__team *team);
 
 /* Bytes of all inputs and outputs: the usual cost row. */
 double sn__tensor_bytes(const sn__exec *e);

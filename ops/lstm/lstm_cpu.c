@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The scans: the input's products for all steps at once, then step by step a product with the
+/* The scans: the input's products for a few steps at once, then step by step a product with the
  * recurrent kernel and the gates. */
 #include "ops/lstm/lstm.h"
 
@@ -8,20 +8,66 @@
 /* ---- forward ---- */
 
 typedef struct forward {
-  const sn__gemm_packed *kernel[2];
-  const char *zeros; /* [H] */
+  const sn__gemm_packed *input_kernel[2], *kernel[2];
+  const void *bias[2]; /* [4H], of both kernels */
+  const char *zeros;   /* [H] */
 } forward;
 
-static size_t direction_bytes(sn_dtype dtype, int64_t units) {
-  return sn__lines(sn__gemm_packed_size(dtype, 4 * units, units)) +
-         sn__lines((size_t)(4 * units) * sn_dtype_size(dtype));
+/* Elements whose input products are taken at a time. They are few, so that the steps find them in
+ * the cache. */
+enum { AHEAD = 256 };
+
+static int64_t units_of(const sn__exec *e) {
+  const sn__recurrent_attrs *a = e->attrs;
+  return e->out[0].shape.dims[1] / a->directions;
+}
+
+static size_t packed_bytes(const sn__exec *e, int64_t k) {
+  return sn__lines(sn__gemm_packed_size(e->in[0].dtype, 4 * units_of(e), k));
+}
+
+static size_t bias_bytes(const sn__exec *e) {
+  return sn__lines((size_t)(4 * units_of(e)) * sn_dtype_size(e->in[0].dtype));
 }
 
 size_t sn__lstm_workspace(const sn__exec *e) {
   const sn__recurrent_attrs *a = e->attrs;
-  const int64_t units = e->out[0].shape.dims[1] / a->directions;
-  return (size_t)a->directions * direction_bytes(e->in[0].dtype, units) +
-         sn__lines((size_t)units * sn_dtype_size(e->in[0].dtype));
+  return (size_t)a->directions * (packed_bytes(e, units_of(e)) +
+                                  packed_bytes(e, e->in[0].shape.dims[1]) + bias_bytes(e)) +
+         sn__lines((size_t)units_of(e) * sn_dtype_size(e->in[0].dtype));
+}
+
+/* Input products of `rows` elements from `element` on. */
+static sn_status input_products(const sn__scan *s, int d, int64_t element, int64_t rows) {
+  const forward *f = s->user;
+  const int64_t features = s->e->in[0].shape.dims[1], width = 4 * s->units;
+  char *gates = (char *)s->e->out[1].data + (size_t)((d * s->n + element) * width) * s->size;
+  const sn__gemm_args g = {.dtype = s->dtype,
+                           .m = rows,
+                           .n = width,
+                           .k = features,
+                           .a = (const char *)s->e->in[0].data +
+                                (size_t)(element * features) * s->size,
+                           .packed_b = f->input_kernel[d],
+                           .bias = f->bias[d],
+                           .c = gates};
+  return sn__gemm(&g, NULL);
+}
+
+/* Makes the input products of the i-th step of the direction's time, and, where elements of several
+ * steps lie side by side, of those behind it. Returns the first step left. */
+static sn_status look_ahead(const sn__scan *s, int d, int64_t i, int64_t row, int64_t rows,
+                            int64_t *out_next) {
+  int64_t element = 0, count = 0;
+  do {
+    const sn__scan_step at = sn__scan_at(s, d, d == 0 ? i : s->length - 1 - i, row, rows);
+    if (count > 0 && count + at.rows > AHEAD) break;
+    if (count == 0 || d == 1) element = at.element;
+    count += at.rows;
+    i++;
+  } while (i < s->length && rows == s->rows);
+  *out_next = i;
+  return input_products(s, d, element, count);
 }
 
 static sn_status forward_rows(const sn__scan *s, int d, int64_t row, int64_t rows) {
@@ -38,7 +84,9 @@ static sn_status forward_rows(const sn__scan *s, int d, int64_t row, int64_t row
                      .packed_b = f->kernel[d],
                      .ldb = 4 * h,
                      .accumulate = true};
+  int64_t ahead = 0;
   for (int64_t i = 0; i < s->length; i++) {
+    if (i == ahead) SN_TRY(look_ahead(s, d, i, row, rows, &ahead));
     const sn__scan_step at = sn__scan_at(s, d, d == 0 ? i : s->length - 1 - i, row, rows);
     if (at.rows == 0) continue;
     sn__lstm_rows r = {.units = h, .h_ld = ld, .rows = at.prev_rows, .c_prev_ld = h};
@@ -69,7 +117,7 @@ static sn_status forward_rows(const sn__scan *s, int d, int64_t row, int64_t row
 
 sn_status sn__lstm_cpu(const sn__exec *e) {
   const sn__recurrent_attrs *a = e->attrs;
-  const int64_t units = e->out[0].shape.dims[1] / a->directions;
+  const int64_t units = units_of(e), features = e->in[0].shape.dims[1];
   sn__scan s;
   SN_TRY(sn__scan_init(&s, e, &e->in[SN__RNN_STEPS], &e->in[0], units, (int)a->directions));
   if (s.n == 0) return SN_OK;
@@ -77,21 +125,15 @@ sn_status sn__lstm_cpu(const sn__exec *e) {
   char *memory = s.workspace;
   for (int d = 0; d < s.directions; d++) {
     const sn__tensor *in = &e->in[sn__rnn_input(d, 0)];
-    char *bias = memory + sn__lines(sn__gemm_packed_size(s.dtype, 4 * units, units));
     f.kernel[d] =
         sn__gemm_pack_b(s.dtype, 4 * units, units, in[SN__RNN_W_HH].data, 0, true, memory, e->team);
-    sn__add_biases(s.dtype, in[SN__RNN_B_IH].data, in[SN__RNN_B_HH].data, 4 * units, bias);
-    const sn__gemm_args g = {.dtype = s.dtype,
-                             .m = s.n,
-                             .n = 4 * units,
-                             .k = e->in[0].shape.dims[1],
-                             .a = e->in[0].data,
-                             .b = in[SN__RNN_W_IH].data,
-                             .trans_b = true,
-                             .bias = bias,
-                             .c = (char *)e->out[1].data + (size_t)(d * s.n * 4 * units) * s.size};
-    SN_TRY(sn__gemm(&g, e->team));
-    memory += direction_bytes(s.dtype, units);
+    memory += packed_bytes(e, units);
+    f.input_kernel[d] = sn__gemm_pack_b(s.dtype, 4 * units, features, in[SN__RNN_W_IH].data, 0,
+                                        true, memory, e->team);
+    memory += packed_bytes(e, features);
+    sn__add_biases(s.dtype, in[SN__RNN_B_IH].data, in[SN__RNN_B_HH].data, 4 * units, memory);
+    f.bias[d] = memory;
+    memory += bias_bytes(e);
   }
   memset(memory, 0, (size_t)units * s.size);
   f.zeros = memory;

@@ -37,9 +37,19 @@ enum { SN__RNN_W_IH, SN__RNN_W_HH, SN__RNN_B_IH, SN__RNN_B_HH };
 enum { SN__RNN_TAPE = 4 }; /* numbers of H per element and direction in `gates`, of both kinds */
 /* What the gradients read: x, steps, and both kernels of each direction. */
 #define SN__RNN_SAVED_INPUTS (1u << 0 | 1u << 1 | 1u << 2 | 1u << 3 | 1u << 6 | 1u << 7)
-/* Elements whose previous states are gathered at a time; a multiple of SN__GEMM_KC, so that cutting
- * there changes no bits. */
-enum { SN__RNN_GATHER = 8 * SN__GEMM_KC };
+/* Elements whose weight gradients are taken at a time: their dgates, which three sums read, stay in
+ * a level-2 cache meanwhile. A multiple of SN__GEMM_KC and SN__SUM_ROWS, so that cutting there
+ * changes no bits. `pitch` is 4H. */
+static inline int64_t sn__rnn_piece(int64_t pitch) {
+  enum { NUMBERS = 1 << 18, MOST = 8 * SN__GEMM_KC };
+  const int64_t rows = NUMBERS / (pitch > 0 ? pitch : 1) / SN__GEMM_KC * SN__GEMM_KC;
+  return rows < SN__GEMM_KC ? SN__GEMM_KC : rows > MOST ? MOST : rows;
+}
+/* What stands beside the previous state in the right-hand side of that product: LSTM's kernels meet
+ * the same dgates, so x joins it; GRU's do not. */
+static inline int64_t sn__rnn_beside(const sn__recurrent_attrs *a, int64_t features) {
+  return a->kind == SN__GRU ? 0 : features;
+}
 
 static inline int sn__rnn_input(int direction, int which) {
   return SN__RNN_WEIGHTS + direction * SN__RNN_PER_DIRECTION + which;

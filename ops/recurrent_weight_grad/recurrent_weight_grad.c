@@ -24,9 +24,13 @@ static void weight_grad_cost(const sn__exec *e, sn__cost *out) {
 }
 
 static size_t weight_grad_workspace(const sn__exec *e) {
-  const int64_t n = e->in[0].shape.dims[0];
-  return (size_t)(n < SN__RNN_GATHER ? n : SN__RNN_GATHER) *
-         (size_t)e->out[SN__RNN_W_HH].shape.dims[1] * sn_dtype_size(e->in[0].dtype);
+  const sn__recurrent_attrs *a = e->attrs;
+  const int64_t n = e->in[0].shape.dims[0], pitch = e->in[0].shape.dims[1] / a->directions;
+  const int64_t beside = sn__rnn_beside(a, e->in[1].shape.dims[1]);
+  const int64_t piece = sn__rnn_piece(pitch), width = e->out[SN__RNN_W_HH].shape.dims[1] + beside;
+  const size_t size = sn_dtype_size(e->in[0].dtype);
+  return sn__lines((size_t)((n < piece ? n : piece) * width) * size) +
+         (beside > 0 ? (size_t)(pitch * width) * size : 0);
 }
 
 const sn_op_def sn__op_recurrent_weight_grad = {

@@ -7,9 +7,9 @@ typedef struct gather_job {
   const sn__scan *scan;
   int direction;
   int64_t first; /* element */
-  const char *y;
+  const char *y, *x;
   char *out;
-  size_t step, bytes;
+  size_t step, bytes, x_bytes; /* x_bytes 0: x is left out */
 } gather_job;
 
 /* The step that holds element i. */
@@ -25,93 +25,135 @@ static int64_t step_of(const sn__scan *s, int64_t i) {
   return low;
 }
 
-/* The state before each element: zeros where there is none. */
+/* The state before each element, zeros where there is none, and x beside it. */
 static void gather_task(void *arg, int64_t begin, int64_t end) {
   const gather_job *job = arg;
   const sn__scan *s = job->scan;
   int64_t i = job->first + begin;
-  char *out = job->out + (size_t)begin * job->bytes;
+  char *out = job->out + (size_t)begin * (job->bytes + job->x_bytes);
   for (int64_t t = step_of(s, i); i < job->first + end; t++) {
     const sn__scan_step step = sn__scan_at(s, job->direction, t, 0, s->rows);
-    for (; i < s->steps[t + 1] && i < job->first + end; i++, out += job->bytes) {
+    for (; i < s->steps[t + 1] && i < job->first + end; i++) {
       const int64_t row = i - step.element;
       if (row < step.prev_rows)
         memcpy(out, job->y + (size_t)(step.prev + row) * job->step, job->bytes);
       else
         memset(out, 0, job->bytes);
+      out += job->bytes;
+      if (job->x_bytes > 0) memcpy(out, job->x + (size_t)i * job->x_bytes, job->x_bytes);
+      out += job->x_bytes;
     }
   }
 }
 
-static sn_status recurrent_kernel(const sn__exec *e, const sn__scan *s, const char *dgates,
-                                  int64_t pitch) {
-  const sn__recurrent_attrs *a = e->attrs;
-  const size_t units = (size_t)s->units;
-  sn__gemm_args g = {.dtype = s->dtype,
-                     .m = e->out[SN__RNN_W_HH].shape.dims[0],
-                     .n = s->units,
-                     .trans_a = true,
-                     .lda = pitch,
-                     .b = e->workspace,
-                     .c = e->out[SN__RNN_W_HH].data};
-  int64_t i = 0;
-  do {
-    g.k = s->n - i < SN__RNN_GATHER ? s->n - i : SN__RNN_GATHER;
-    gather_job job = {.scan = s,
-                      .direction = (int)a->direction,
-                      .first = i,
-                      .y = (const char *)e->in[2].data + (size_t)a->direction * units * s->size,
-                      .out = e->workspace,
-                      .step = (size_t)s->directions * units * s->size,
-                      .bytes = units * s->size};
-    sn__rows_run(e->team, g.k, s->units, gather_task, &job);
-    g.a = dgates + (size_t)(i * pitch) * s->size;
-    g.accumulate = i > 0;
-    SN_TRY(sn__gemm(&g, e->team));
-    i += g.k;
-  } while (i < s->n);
-  return SN_OK;
+/* One piece of the elements. */
+typedef struct piece {
+  const sn__exec *e;
+  const sn__scan *scan;
+  int64_t direction;
+  const char *dgates;
+  int64_t pitch, first, count;
+  int64_t beside; /* columns of x in the workspace's right-hand side */
+} piece;
+
+static char *joint_kernels(const piece *p, int64_t most) {
+  const int64_t width = p->scan->units + p->beside;
+  return (char *)p->e->workspace + sn__lines((size_t)(most * width) * p->scan->size);
 }
 
-/* Rows [0, cut) of the input kernel meet columns [0, cut) of dgates, the rest columns [4H - rest,
- * 4H): one piece for LSTM, two for GRU. */
-static sn_status input_kernel(const sn__exec *e, const sn__scan *s, const char *dgates,
-                              int64_t pitch) {
-  const sn__tensor *x = &e->in[1];
-  const int64_t rows = e->out[SN__RNN_W_IH].shape.dims[0], features = x->shape.dims[1];
-  const int64_t cut = rows == pitch ? rows : 2 * s->units, rest = rows - cut;
-  sn__gemm_args g = {.dtype = s->dtype,
-                     .m = cut,
-                     .n = features,
-                     .k = s->n,
-                     .trans_a = true,
-                     .a = dgates,
-                     .lda = pitch,
-                     .b = x->data,
-                     .c = e->out[SN__RNN_W_IH].data};
-  SN_TRY(sn__gemm(&g, e->team));
-  if (rest == 0) return SN_OK;
-  g.m = rest;
-  g.a = dgates + (size_t)(pitch - rest) * s->size;
-  g.c = (char *)e->out[SN__RNN_W_IH].data + (size_t)(cut * features) * s->size;
+/* Biases stand where their kernels' gates do. This comes first: it reads the piece's dgates as they
+ * lie, and leaves them in the cache. */
+static void biases(const piece *p) {
+  const sn__exec *e = p->e;
+  const sn__scan *s = p->scan;
+  const int64_t rows = e->out[SN__RNN_B_IH].shape.dims[0];
+  char *b_ih = e->out[SN__RNN_B_IH].data, *b_hh = e->out[SN__RNN_B_HH].data;
+  sn__column_sums(s->dtype, p->dgates, p->count, rows, p->pitch, p->first > 0, b_hh, e->team);
+  if (p->beside > 0 || rows == p->pitch) return;
+  const char *dn = p->dgates + (size_t)(3 * s->units) * s->size;
+  sn__column_sums(s->dtype, dn, p->count, s->units, p->pitch, p->first > 0,
+                  b_ih + (size_t)(2 * s->units) * s->size, e->team);
+}
+
+/* Of the recurrent kernel alone, or of both kernels side by side at `joint`. */
+static sn_status recurrent_kernel(const piece *p, char *joint) {
+  const sn__exec *e = p->e;
+  const sn__scan *s = p->scan;
+  const size_t units = (size_t)s->units;
+  gather_job job = {.scan = s,
+                    .direction = (int)p->direction,
+                    .first = p->first,
+                    .y = (const char *)e->in[2].data + (size_t)p->direction * units * s->size,
+                    .x = e->in[1].data,
+                    .out = e->workspace,
+                    .step = (size_t)s->directions * units * s->size,
+                    .bytes = units * s->size,
+                    .x_bytes = (size_t)p->beside * s->size};
+  sn__rows_run(e->team, p->count, s->units + p->beside, gather_task, &job);
+  const sn__gemm_args g = {.dtype = s->dtype,
+                           .m = e->out[SN__RNN_W_HH].shape.dims[0],
+                           .n = s->units + p->beside,
+                           .k = p->count,
+                           .trans_a = true,
+                           .a = p->dgates,
+                           .lda = p->pitch,
+                           .b = e->workspace,
+                           .c = p->beside > 0 ? joint : e->out[SN__RNN_W_HH].data,
+                           .accumulate = p->first > 0};
   return sn__gemm(&g, e->team);
+}
+
+/* GRU: rows [0, 2H) of the input kernel meet columns [0, 2H) of dgates, the rest the last H. */
+static sn_status input_kernel(const piece *p) {
+  const sn__scan *s = p->scan;
+  const sn__tensor *x = &p->e->in[1];
+  const int64_t features = x->shape.dims[1];
+  char *out = p->e->out[SN__RNN_W_IH].data;
+  sn__gemm_args g = {.dtype = s->dtype,
+                     .m = 2 * s->units,
+                     .n = features,
+                     .k = p->count,
+                     .trans_a = true,
+                     .a = p->dgates,
+                     .lda = p->pitch,
+                     .b = (const char *)x->data + (size_t)(p->first * features) * s->size,
+                     .c = out,
+                     .accumulate = p->first > 0};
+  SN_TRY(sn__gemm(&g, p->e->team));
+  g.m = s->units;
+  g.a = p->dgates + (size_t)(3 * s->units) * s->size;
+  g.c = out + (size_t)(2 * s->units * features) * s->size;
+  return sn__gemm(&g, p->e->team);
 }
 
 sn_status sn__recurrent_weight_grad_cpu(const sn__exec *e) {
   const sn__recurrent_attrs *a = e->attrs;
   const int64_t pitch = e->in[0].shape.dims[1] / a->directions, units = pitch / SN__RNN_TAPE;
+  const int64_t features = e->in[1].shape.dims[1], most = sn__rnn_piece(pitch);
   sn__scan s;
   SN_TRY(sn__scan_init(&s, e, &e->in[3], &e->in[0], units, (int)a->directions));
   const char *dgates = (const char *)e->in[0].data + (size_t)(a->direction * s.n * pitch) * s.size;
-  SN_TRY(recurrent_kernel(e, &s, dgates, pitch));
-  SN_TRY(input_kernel(e, &s, dgates, pitch));
-  /* The biases stand where their kernels' gates do. */
+  piece p = {.e = e,
+             .scan = &s,
+             .direction = a->direction,
+             .pitch = pitch,
+             .beside = sn__rnn_beside(a, features)};
+  char *joint = joint_kernels(&p, s.n < most ? s.n : most);
+  do {
+    p.dgates = dgates + (size_t)(p.first * pitch) * s.size;
+    p.count = s.n - p.first < most ? s.n - p.first : most;
+    biases(&p);
+    SN_TRY(recurrent_kernel(&p, joint));
+    if (p.beside == 0) SN_TRY(input_kernel(&p));
+    p.first += p.count;
+  } while (p.first < s.n);
+  if (p.beside > 0) {
+    const size_t h = (size_t)units * s.size, f = (size_t)features * s.size;
+    sn__copy_rows(e->team, e->out[SN__RNN_W_HH].data, h, joint, h + f, pitch, h);
+    sn__copy_rows(e->team, e->out[SN__RNN_W_IH].data, f, joint + h, h + f, pitch, f);
+  }
   char *b_ih = e->out[SN__RNN_B_IH].data, *b_hh = e->out[SN__RNN_B_HH].data;
-  const int64_t rows = e->out[SN__RNN_B_IH].shape.dims[0];
-  sn__column_sums(s.dtype, dgates, s.n, rows, pitch, b_hh, e->team);
-  memcpy(b_ih, b_hh, (size_t)rows * s.size);
-  if (a->kind == SN__GRU)
-    sn__column_sums(s.dtype, dgates + (size_t)(3 * units) * s.size, s.n, units, pitch,
-                    b_ih + (size_t)(2 * units) * s.size, e->team);
+  const int64_t equal = a->kind == SN__GRU ? 2 * units : pitch; /* rows of both biases */
+  memcpy(b_ih, b_hh, (size_t)equal * s.size);
   return SN_OK;
 }

@@ -22,21 +22,21 @@ typedef struct ran {
 
 static char run_folder[64]; /* removed by run_end() */
 
-static void run_begin(void) {
+static inline void run_begin(void) {
   snprintf(run_folder, sizeof run_folder, "/tmp/sn_tools_XXXXXX");
   ck_assert_ptr_nonnull(mkdtemp(run_folder));
   setenv("T", run_folder, 1); /* "$T" in command lines */
   setenv("DIGITS", SN_DIGITS, 1);
 }
 
-static void run_end(void) {
+static inline void run_end(void) {
   char line[128];
   if (strncmp(run_folder, "/tmp/sn_tools_", strlen("/tmp/sn_tools_")) != 0) return;
   snprintf(line, sizeof line, "rm -rf %s", run_folder);
   ck_assert_int_eq(system(line), 0);
 }
 
-static void run_slurp(const char *name, char *text, size_t size) {
+static inline void run_slurp(const char *name, char *text, size_t size) {
   char path[128];
   snprintf(path, sizeof path, "%s/%s", run_folder, name);
   FILE *file = fopen(path, "r");
@@ -44,6 +44,14 @@ static void run_slurp(const char *name, char *text, size_t size) {
   size_t got = fread(text, 1, size - 1, file);
   text[got] = '\0';
   fclose(file);
+}
+
+/* A file of that name in the folder. */
+static inline void run_write(const char *name, const char *text) {
+  char path[128];
+  snprintf(path, sizeof path, "%s/%s", run_folder, name);
+  FILE *file = fopen(path, "w");
+  ck_assert(file != NULL && fputs(text, file) >= 0 && fclose(file) == 0);
 }
 
 /* Through the shell, so that a test reads like a terminal: "$T" is the folder, "$DIGITS" the

@@ -115,25 +115,18 @@ static void make_all(const char *name, defect bad) {
   make(name, rows, ROWS, true, bad);
 }
 
-static void write_text(const char *name, const char *text) {
-  char path[128];
-  snprintf(path, sizeof path, "%s/%s", run_folder, name);
-  FILE *file = fopen(path, "w");
-  ck_assert(file != NULL && fputs(text, file) >= 0 && fclose(file) == 0);
-}
-
 static void begin(void) {
   run_begin();
   H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
-  write_text("m.yaml", "inputs:\n"
-                       "  x: {kind: dense, hidden: [16]}\n"
-                       "  steps: {kind: sequence, encoder: gru, units: 8}\n"
-                       "outputs:\n"
-                       "  kind: {path: /label, task: classification}\n"
-                       "  size: {path: /target, task: regression, weight: 0.5}\n"
-                       "  tags: {task: multilabel}\n"
-                       "trunk: {hidden: [16], dropout: 0.1}\n"
-                       "train: {learning_rate: 0.02, batch: 16, epochs: 8}\n");
+  run_write("m.yaml", "inputs:\n"
+                      "  x: {kind: dense, hidden: [16]}\n"
+                      "  steps: {kind: sequence, encoder: gru, units: 8}\n"
+                      "outputs:\n"
+                      "  kind: {path: /label, task: classification}\n"
+                      "  size: {path: /target, task: regression, weight: 0.5}\n"
+                      "  tags: {task: multilabel}\n"
+                      "trunk: {hidden: [16], dropout: 0.1}\n"
+                      "train: {learning_rate: 0.02, batch: 16, epochs: 8}\n");
   make_all("sound.h5", SOUND);
 }
 

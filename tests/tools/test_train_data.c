@@ -235,6 +235,41 @@ START_TEST(several_files_are_one) {
 }
 END_TEST
 
+/* Splits that are datasets of one file: eval reads those under data.test. */
+START_TEST(splits_in_one_file) {
+  run_write("one.yaml", "inputs:\n  x: {kind: dense, path: /none, hidden: [8]}\n"
+                        "outputs:\n  kind: {path: /none, task: classification}\n"
+                        "train: {epochs: 2, batch: 16}\n"
+                        "data:\n  train: {x: /x, kind: /label}\n"
+                        "  valid: {x: /x_valid, kind: /y_valid}\n"
+                        "  test: {x: /x_test, kind: /y_test}\n");
+  char path[128];
+  snprintf(path, sizeof path, "%s/sound.h5", run_folder);
+  hid_t file = H5Fopen(path, H5F_ACC_RDWR, H5P_DEFAULT);
+  float x[40 * 3];
+  int32_t y[40];
+  for (int i = 0; i < 40; i++) {
+    for (int k = 0; k < 3; k++)
+      x[i * 3 + k] = (float)draw(500 + i, k);
+    y[i] = i % 3;
+  }
+  put(file, "x_valid", H5T_NATIVE_FLOAT, 2, 40, 3, x);
+  put(file, "y_valid", H5T_NATIVE_INT32, 1, 40, 0, y);
+  put(file, "x_test", H5T_NATIVE_FLOAT, 2, 25, 3, x);
+  put(file, "y_test", H5T_NATIVE_INT32, 1, 25, 0, y);
+  H5Fclose(file);
+  const ran *r =
+      sennit("train --config \"$T/one.yaml\" --json --data \"$T/sound.h5\" --out \"$T/a\"");
+  ck_assert_msg(r->code == 0, "%s", r->err);
+  ck_assert_ptr_nonnull(strstr(r->err, "120 rows train and 40 validate"));
+  double loss = json_number_at(r->out, "test.kind.log_loss");
+  r = sennit("eval --checkpoint \"$T/a\" --data \"$T/sound.h5\" --json");
+  ck_assert_msg(r->code == 0, "%s", r->err);
+  ck_assert_double_eq(json_number_at(r->out, "rows"), 25);
+  ck_assert_double_eq(json_number_at(r->out, "kind.log_loss"), loss);
+}
+END_TEST
+
 START_TEST(missing_labels_and_class_weights) {
   make_all("missing.h5", LABEL_MISSING);
   sennit_fails(1, "label",
@@ -393,6 +428,7 @@ static Suite *train_data_suite(void) {
   tcase_add_test(tc, three_kinds_of_outputs);
   tcase_add_test(tc, rows_predict_alike_in_any_company);
   tcase_add_test(tc, several_files_are_one);
+  tcase_add_test(tc, splits_in_one_file);
   tcase_add_test(tc, missing_labels_and_class_weights);
   tcase_add_test(tc, first_weights);
   tcase_add_test(tc, bad_data_is_one_line);

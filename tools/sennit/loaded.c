@@ -1,36 +1,63 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/sennit/loaded.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "core/alloc.h"
-#include "models/config.h"
 #include "tools/sennit/task.h"
 
-/* The batch it was trained with: rows predict alike in any. */
-static sn_status read_batch(loaded *l) {
+/* The model file it was trained with: for the batch (rows predict alike in any) and for where data
+ * lies. One that only a newer version reads does no harm here. */
+static void read_config(loaded *l) {
   const sn_named_text *text = sn_checkpoint_text(l->checkpoint, "config");
   l->batch = 64;
-  if (text == NULL) return SN_OK;
-  sn_model_config *config = NULL;
-  sn_status status = sn_model_config_read(text->text, text->length, l->path, &config);
-  if (status == SN_OK) l->batch = config->train.batch;
-  sn_model_config_free(config);
-  sn_status_free(status); /* a config that only a newer version reads does no harm here */
-  return SN_OK;
+  if (text == NULL) return;
+  sn_status_free(sn_model_config_read(text->text, text->length, l->path, &l->config));
+  if (l->config != NULL) l->batch = l->config->train.batch;
 }
 
-static sn_status open_data(const arg_set *args, bool labels, loaded *l) {
+/* Where the model file says that test data lies, when it does: files that hold all splits. */
+static void move_to_test(const sn_model_config *config, sn_field *f) {
+  char name[80];
+  size_t length = strlen(f->name), end = strlen(".label");
+  if (length >= sizeof name) return;
+  snprintf(name, sizeof name, "%s", f->name);
+  if (length > end && strcmp(name + length - end, ".label") == 0) name[length - end] = '\0';
+  for (size_t i = 0; i < config->data[SN_CONFIG_SPLIT_TEST].count; i++) {
+    const sn_model_source *source = &config->data[SN_CONFIG_SPLIT_TEST].sources[i];
+    if (strcmp(source->name, name) != 0) continue;
+    f->path = source->path;
+    if (source->lengths != NULL) f->lengths = source->lengths;
+  }
+  if (f->role == SN_FIELD_NEXT && config->data[SN_CONFIG_SPLIT_TEST].count > 0)
+    f->path = config->data[SN_CONFIG_SPLIT_TEST].sources[0].path; /* the stream's */
+}
+
+static sn_status open_data(const arg_set *args, bool labels, ui_state *ui, loaded *l) {
   const char *const *files;
   size_t n_files = args_texts(args, "--data", &files);
   size_t all = sn_preparation_field_count(l->preparation), n = 0;
-  sn_field *fields = sn__calloc(all + 1, sizeof *fields);
+  sn_field *fields = sn__calloc(2 * all + 1, sizeof *fields), *test = fields + all;
   if (fields == NULL) return sn_status_out_of_memory();
   for (size_t i = 0; i < all; i++) {
     const sn_field *f = sn_preparation_field(l->preparation, i);
-    if (labels || f->role == SN_FIELD_INPUT) fields[n++] = *f;
+    if (!labels && f->role != SN_FIELD_INPUT) continue;
+    fields[n] = test[n] = *f;
+    if (l->config != NULL) move_to_test(l->config, &test[n]);
+    n++;
   }
-  sn_status status = sn_dataset_open(files, n_files, fields, n, &l->data);
+  bool split = l->config != NULL && l->config->data[SN_CONFIG_SPLIT_TEST].count > 0;
+  sn_status status = SN_OK;
+  if (split) {
+    status = sn_dataset_open(files, n_files, test, n, &l->data);
+    if (status == SN_OK)
+      ui_line(ui, "%s", "reading the datasets that the model file has under data.test");
+  }
+  if (!split || sn_status_code(status) == SN_CODE_NOT_FOUND) {
+    sn_status_free(status);
+    status = sn_dataset_open(files, n_files, fields, n, &l->data);
+  }
   sn__free(fields);
   return status;
 }
@@ -60,8 +87,8 @@ sn_status loaded_open(const arg_set *args, bool labels, ui_state *ui, loaded *ou
   SN_TRY(pins_check(&out->pins, out->topology));
   SN_TRY(save_open(args_text(args, "--checkpoint"), &out->path, &out->checkpoint));
   SN_TRY(save_read_model(out->checkpoint, out->path, &out->graph, &out->preparation));
-  SN_TRY(read_batch(out));
-  SN_TRY(open_data(args, labels, out));
+  read_config(out);
+  SN_TRY(open_data(args, labels, ui, out));
   SN_TRY(sn_dataset_check(out->data, out->preparation, task_warn, ui));
   return make_trainer(out);
 }
@@ -72,6 +99,7 @@ void loaded_free(loaded *l) {
   sn_preparation_free(l->preparation);
   sn_graph_free(l->graph);
   sn_checkpoint_free(l->checkpoint);
+  sn_model_config_free(l->config);
   pins_free(&l->pins);
   sn_topology_free(l->topology);
   sn__free(l->path);

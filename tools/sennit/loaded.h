@@ -4,6 +4,7 @@
 #ifndef SN_TOOLS_SENNIT_LOADED_H
 #define SN_TOOLS_SENNIT_LOADED_H
 
+#include "models/config.h"
 #include "tools/sennit/args.h"
 #include "tools/sennit/evaluate.h"
 #include "tools/sennit/pins.h"
@@ -12,6 +13,7 @@
 typedef struct loaded {
   char *path; /* of the checkpoint */
   sn_checkpoint *checkpoint;
+  sn_model_config *config; /* NULL when this version cannot read it */
   sn_topology *topology;
   pin_list pins;
   sn_graph *graph;

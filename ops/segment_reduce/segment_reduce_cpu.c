@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-enum { COLS = 16 }; /* columns whose sums stay in registers */
+#include "ops/vecmath.h"
 
 typedef struct segment_job {
   const void *x, *y; /* y: in the gradient of max */

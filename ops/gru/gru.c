@@ -23,14 +23,6 @@ static sn_status gru_grad_infer(sn__infer *c) {
   return SN_OK;
 }
 
-static void gru_grad_cost(const sn__exec *e, sn__cost *out) {
-  const double n = (double)e->in[0].shape.dims[0];
-  out->flops = 30.0 * (double)sn__shape_size(&e->in[0].shape);
-  for (int i = 4; i < e->n_in; i++)
-    out->flops += 2.0 * n * (double)sn__shape_size(&e->in[i].shape);
-  out->bytes = sn__tensor_bytes(e);
-}
-
 static sn_status gru_grad(const sn__grad *c) {
   const sn__recurrent_attrs a = sn__recurrent_grad_attrs(c);
   if (!sn_value_ok(c->dout[0])) return SN_OK;
@@ -67,7 +59,7 @@ const sn_op_def sn__op_gru_grad = {.name = "gru_grad",
                                    SN__ATTRS(sn__recurrent_attrs, recurrent_attrs),
                                    .infer = gru_grad_infer,
                                    .inplace = {3},
-                                   .cost = gru_grad_cost,
+                                   .cost = sn__recurrent_grad_cost,
                                    .workspace = sn__gru_grad_workspace,
                                    .cpu = sn__gru_grad_cpu,
                                    .doc = "gradients of a GRU's gates before activation; scratch"};

@@ -25,14 +25,6 @@ static sn_status lstm_grad_infer(sn__infer *c) {
   return SN_OK;
 }
 
-static void lstm_grad_cost(const sn__exec *e, sn__cost *out) {
-  const double n = (double)e->in[0].shape.dims[0];
-  out->flops = 40.0 * (double)sn__shape_size(&e->in[0].shape);
-  for (int i = 4; i < e->n_in; i++)
-    out->flops += 2.0 * n * (double)sn__shape_size(&e->in[i].shape);
-  out->bytes = sn__tensor_bytes(e);
-}
-
 static sn_status lstm_grad(const sn__grad *c) {
   const sn__recurrent_attrs a = sn__recurrent_grad_attrs(c);
   if (!sn_value_ok(c->dout[0])) return SN_OK;
@@ -70,7 +62,7 @@ const sn_op_def sn__op_lstm_grad = {.name = "lstm_grad",
                                     SN__ATTRS(sn__recurrent_attrs, recurrent_attrs),
                                     .infer = lstm_grad_infer,
                                     .inplace = {3},
-                                    .cost = lstm_grad_cost,
+                                    .cost = sn__recurrent_grad_cost,
                                     .workspace = sn__lstm_grad_workspace,
                                     .cpu = sn__lstm_grad_cpu,
                                     .doc =

@@ -59,6 +59,7 @@ static inline int sn__rnn_input(int direction, int which) {
  */
 SN_MUST_USE sn_status sn__recurrent_infer(sn__infer *c, int64_t count);
 void sn__recurrent_cost(const sn__exec *e, int64_t count, sn__cost *out);
+void sn__recurrent_grad_cost(const sn__exec *e, sn__cost *out);
 sn_value sn__recurrent_add(sn_graph *g, const sn_op_def *op, sn_value x, sn_value steps,
                            const sn_recurrent_weights *weights, int directions);
 /* The attributes of lstm_grad and gru_grad. */

@@ -233,6 +233,7 @@ sn_status sn__field_read(const sn__field_data *fd, const sn__cut *cut, const int
   size_t number = sn_dtype_size(dtype), item = (size_t)s->item_width * number;
   SN_TRY(sn__reading_need(r, 1, (size_t)cut->items * item, &padded));
   SN_TRY(read_items(fd, cut, rows, r, dtype, padded));
+  if (padded == NULL) return sn_status_out_of_memory();
   char *to = out;
   for (int64_t i = cut->row0; i < cut->row1; ++i) {
     size_t size = (size_t)(fd->lengths[rows[i]] * fd->width) * number;

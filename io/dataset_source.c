@@ -454,7 +454,7 @@ sn_status sn__field_codes(sn_dataset *d, sn__field_data *fd) {
   sn_status status = SN_OK;
   void *values = sn__calloc(CODE_ROWS, sizeof(int64_t));
   if (values == NULL) status = sn_status_out_of_memory();
-  for (size_t k = 0; status == SN_OK && k < d->n_files; ++k) {
+  for (size_t k = 0; values != NULL && status == SN_OK && k < d->n_files; ++k) {
     const sn__source *s = &fd->sources[k];
     bool text = sn__h5_column_info_of(s->column)->kind == SN__H5_COLUMN_STRING;
     status = text ? code_strings(fd, s, r) : code_numbers(fd, s, r, values);

@@ -96,7 +96,7 @@ static sn_status draw(const sn_dataset *d, double fraction, uint64_t seed, bool 
   int64_t *rows = sn__calloc((size_t)d->rows, sizeof *rows);
   sn_status s = strata == NULL || rows == NULL ? sn_status_out_of_memory()
                                                : make_strata(d, by, seed, rows, strata, n);
-  if (s == SN_OK) {
+  if (strata != NULL && rows != NULL && s == SN_OK) {
     share_out(strata, n, fraction, wanted);
     for (size_t k = 0; k < n; ++k)
       for (int64_t i = 0; i < strata[k].count; ++i) {

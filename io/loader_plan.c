@@ -18,7 +18,7 @@ static int64_t row_bytes(const sn_loader *l, int64_t row) {
   for (size_t i = 0; i < l->n_fields; ++i) {
     const sn__load_field *f = &l->fields[i];
     int64_t n = f->data->ragged ? f->data->lengths[row] : 1;
-    bytes += n * (int64_t)f->element_bytes + 8 * f->data->ragged + 4 * f->weighted;
+    bytes += n * (int64_t)f->element_bytes + (f->data->ragged ? 8 : 0) + (f->weighted ? 4 : 0);
   }
   return bytes;
 }
@@ -182,9 +182,11 @@ sn_status sn__plan_make(const sn_loader *l, int64_t epoch, sn__plan *out) {
   p.order0 = sn__calloc((size_t)p.windows + 1, sizeof *p.order0);
   p.piece0 = sn__calloc((size_t)p.windows + 1, sizeof *p.piece0);
   p.pieces = sn__calloc(l->pieces.count, sizeof *p.pieces);
-  sn_status s = p.order0 == NULL || p.piece0 == NULL || p.pieces == NULL
-                    ? sn_status_out_of_memory()
-                    : plan_pieces(l, epoch, &p);
+  if (p.order0 == NULL || p.piece0 == NULL || p.pieces == NULL) {
+    sn__plan_clear(&p);
+    return sn_status_out_of_memory();
+  }
+  sn_status s = plan_pieces(l, epoch, &p);
   if (s != SN_OK) {
     sn__plan_clear(&p);
     return s;

@@ -160,10 +160,9 @@ static sn_status fit_moments(fit *f) {
 static sn_status table_of(sn__table *t, const sn__keys *keys, const int64_t *counts) {
   t->keys = sn__calloc((size_t)keys->count + 1, sizeof *t->keys);
   t->rows = sn__calloc((size_t)keys->count + 1, sizeof *t->rows);
-  sn_status s = SN_OK;
-  if (t->keys == NULL || t->rows == NULL) s = sn_status_out_of_memory();
+  if (t->keys == NULL || t->rows == NULL) return sn_status_out_of_memory();
   sn__table all = {.keys = keys->items, .count = keys->count};
-  if (s == SN_OK) s = sn__table_finish(&all);
+  sn_status s = sn__table_finish(&all);
   for (int64_t i = 0; s == SN_OK && i < keys->count; ++i) {
     int32_t k = all.sorted[i];
     if (counts[k] == 0) continue;
@@ -289,10 +288,12 @@ static sn_status count_ids(fit *f, id_count *c) {
   for (int i = 0; i < passes; ++i) {
     twin.field.role = i == 0 ? SN_FIELD_INPUT : SN_FIELD_NEXT;
     c->counted = twin.field.role == f->fd->field.role;
-    c->fd = &twin;
     f->cuts.count = 0;
     SN_TRY(sn__field_cut(&twin, f->dataset->n_files, f->rows, f->n_rows, &f->cuts));
-    SN_TRY(sn__in_parts((int64_t)f->cuts.count, ids_of_cut, c));
+    c->fd = &twin;
+    sn_status s = sn__in_parts((int64_t)f->cuts.count, ids_of_cut, c);
+    c->fd = f->fd;
+    SN_TRY(s);
   }
   return SN_OK;
 }
@@ -309,10 +310,10 @@ static sn_status fit_ids(fit *f) {
     ones = sn__calloc((size_t)c.keys.count, sizeof *ones);
     if (ones == NULL) s = sn_status_out_of_memory();
   }
-  for (int64_t i = 0; s == SN_OK && i < c.keys.count; ++i)
+  for (int64_t i = 0; ones != NULL && i < c.keys.count; ++i)
     ones[i] = 1;
-  if (s == SN_OK) s = table_of(&f->pf->table, &c.keys, ones);
-  for (int64_t k = 0; s == SN_OK && k < f->pf->table.count; ++k)
+  if (ones != NULL) s = table_of(&f->pf->table, &c.keys, ones);
+  for (int64_t k = 0; ones != NULL && s == SN_OK && k < f->pf->table.count; ++k)
     f->pf->table.rows[k] =
         c.counts[sn__keys_find(&c.keys, false, f->pf->table.keys[k].number, NULL, 0)];
   sn__free(ones);
@@ -403,7 +404,12 @@ sn_status sn_preparation_fit(const sn_dataset *d, const int64_t *rows, int64_t n
   SN_TRY(sn__rows_all(d, &rows, &n_rows, &owned));
   sn_preparation *p = sn__calloc(1, sizeof *p);
   if (p != NULL) p->fields = sn__calloc(d->n_fields, sizeof *p->fields);
-  sn_status s = p == NULL || p->fields == NULL ? sn_status_out_of_memory() : SN_OK;
+  if (p == NULL || p->fields == NULL) {
+    sn_preparation_free(p);
+    sn__free(owned);
+    return sn_status_out_of_memory();
+  }
+  sn_status s = SN_OK;
   fit f = {.dataset = d, .rows = rows, .n_rows = n_rows};
   for (size_t i = 0; s == SN_OK && i < d->n_fields; ++i) {
     p->n_fields = i + 1;

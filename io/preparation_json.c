@@ -540,7 +540,7 @@ static sn_status read_field(sn_preparation *p, const cJSON *o, sn__prep_field *p
 }
 
 static sn_status read_all(const cJSON *root, sn_preparation *p) {
-  int64_t format;
+  int64_t format = 0;
   if (!cJSON_IsObject(root)) return wrong("format");
   SN_TRY(get_int(root, "format", 1, INT32_MAX, &format));
   if (format > FORMAT)
@@ -571,8 +571,10 @@ sn_status sn_preparation_from_json(const char *bytes, size_t length,
   for (const char *p = end; s == SN_OK && p < bytes + length; ++p)
     if (*p != ' ' && *p != '\n' && *p != '\t' && *p != '\r') s = wrong("text");
   sn_preparation *p = sn__calloc(1, sizeof *p);
-  if (p == NULL) s = sn_status_join(s, sn_status_out_of_memory());
-  if (s == SN_OK) s = read_all(root, p);
+  if (p == NULL)
+    s = sn_status_join(s, sn_status_out_of_memory());
+  else if (s == SN_OK)
+    s = read_all(root, p);
   cJSON_Delete(root);
   if (s != SN_OK) {
     sn_preparation_free(p);

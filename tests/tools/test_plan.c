@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* plan: what a person reads, the picture, and what it refuses. check_placement.py reads the rest.
+ */
+#include "tests/tools/run_sennit.h"
+
+#define FILES "--data \"$DIGITS/digits_train.h5\" --config \"$DIGITS/digits.yaml\" "
+
+static void has(const char *text, const char *words) {
+  ck_assert_msg(strstr(text, words) != NULL, "lacks '%s':\n%s", words, text);
+}
+
+START_TEST(tables_say_where_and_why) {
+  const ran *r = sennit("plan " FILES "--devices 'cpu*2' --set placement.strokes=cpu:1 "
+                        "--set placement.trunk=cpu:0");
+  ck_assert_msg(r->code == 0, "%s", r->err);
+  has(r->out, "pinned by 'strokes'");
+  has(r->out, "strokes/segment_reduce");
+  has(r->out, "arena over live bytes");
+  has(r->out, "predicted step");
+  has(r->out, "lower bound");
+  const char *line = last_line(r->out);
+  ck_assert_msg(strstr(line, "2 devices") != NULL, "the last line is '%s'", line);
+}
+END_TEST
+
+START_TEST(the_time_objective_never_loses) {
+  sennit_ok("plan " FILES "--devices 'cpu*2' --json >\"$T/plan.json\"");
+  static char text[1 << 20];
+  run_slurp("plan.json", text, sizeof text);
+  double step = json_number_at(text, "predicted_step_ms");
+  ck_assert_double_le(step, json_number_at(text, "one_device_ms"));
+  ck_assert_double_le(json_number_at(text, "lower_bound_ms"), step);
+  ck_assert_int_eq(cJSON_GetArraySize(json_at(text, "devices")), 2);
+}
+END_TEST
+
+static size_t count(const char *text, const char *words) {
+  size_t n = 0;
+  for (const char *at = text; (at = strstr(at, words)) != NULL; at += strlen(words))
+    n++;
+  return n;
+}
+
+START_TEST(the_picture_has_every_node_and_copy) {
+  sennit_ok("plan " FILES "--devices 'cpu*2' --objective spread --dot \"$T/plan.dot\" --json "
+            ">\"$T/plan.json\"");
+  static char dot[1 << 20], json[1 << 20];
+  run_slurp("plan.dot", dot, sizeof dot);
+  run_slurp("plan.json", json, sizeof json);
+  const cJSON *node;
+  size_t nodes = 0, copies = 0, edges = 0;
+  cJSON_ArrayForEach(node, json_at(json, "nodes")) {
+    const cJSON *op = cJSON_GetObjectItem(node, "op");
+    nodes++;
+    copies += strcmp(cJSON_GetStringValue(op), "copy") == 0;
+    edges += (size_t)cJSON_GetArraySize(cJSON_GetObjectItem(node, "inputs"));
+  }
+  ck_assert_uint_gt(copies, 2);
+  ck_assert_int_eq(strncmp(dot, "digraph plan {", 14), 0);
+  ck_assert_uint_eq(count(dot, "shape=ellipse"), copies);
+  ck_assert_uint_eq(count(dot, "tooltip="), nodes);
+  ck_assert_uint_eq(count(dot, " -> "), edges);
+  ck_assert_uint_eq(count(dot, "{"), count(dot, "}"));
+}
+END_TEST
+
+/* H3 as a model file is H3. */
+START_TEST(h3_files_build_h3) {
+  static const struct {
+    const char *size;
+    double params;
+  } sizes[] = {{"S", 40970}, {"M", 466570}};
+  for (size_t i = 0; i < 2; i++) {
+    sennit_ok("bench h3 --size %s --write \"$T/%s\"", sizes[i].size, sizes[i].size);
+    const ran *r = sennit("train --data \"$T/%s/data.h5\" --config \"$T/%s/model.yaml\" --steps 1 "
+                          "--valid-fraction 0 --out \"$T/run%s\" --json",
+                          sizes[i].size, sizes[i].size, sizes[i].size);
+    ck_assert_msg(r->code == 0, "%s", r->err);
+    ck_assert(json_number_at(r->out, "params") == sizes[i].params);
+  }
+}
+END_TEST
+
+START_TEST(mistakes_are_one_line) {
+  sennit_fails(2, "did you mean 'strokes'", "plan " FILES "--set placement.stroke=cpu:0");
+  sennit_fails(2, "cpu:3", "plan " FILES "--devices 'cpu*2' --set placement.strokes=cpu:3");
+  sennit_fails(1, "/nowhere/p.dot: cannot write", "plan " FILES "--dot /nowhere/p.dot");
+  sennit_fails(2, "--html", "plan " FILES "--html x.html");
+}
+END_TEST
+
+static Suite *make_suite(void) {
+  Suite *suite = suite_create("plan");
+  TCase *tcase = tcase_create("plan");
+  tcase_set_timeout(tcase, 120);
+  tcase_add_checked_fixture(tcase, run_begin, run_end);
+  tcase_add_test(tcase, tables_say_where_and_why);
+  tcase_add_test(tcase, the_time_objective_never_loses);
+  tcase_add_test(tcase, the_picture_has_every_node_and_copy);
+  tcase_add_test(tcase, h3_files_build_h3);
+  tcase_add_test(tcase, mistakes_are_one_line);
+  suite_add_tcase(suite, tcase);
+  return suite;
+}
+
+SN_TEST_MAIN(make_suite)

@@ -5,8 +5,10 @@
 #include <stdatomic.h>
 
 enum { MOST_STRETCHES = 64, LEAST_ROWS = 8 };
+/* Bytes of a stretch's gates in one step that stay in a level-2 cache beside the packed kernels. */
+#define STEP_BYTES ((int64_t)256 << 10)
 /* Multiplications of the recurrent product below which one thread is faster. */
-#define SCAN_WORK 100000
+#define SCAN_WORK  100000
 
 sn_status sn__scan_init(sn__scan *s, const sn__exec *e, const sn__tensor *steps,
                         const sn__tensor *x, int64_t units, int directions) {
@@ -109,6 +111,8 @@ sn_status sn__scan_run(const sn__scan *s, sn__scan_fn fn) {
   if (s->n * s->units * s->units < SCAN_WORK) team = NULL;
   int64_t stretches = team == NULL ? 1 : (threads + s->directions - 1) / s->directions;
   if (stretches > 1 && threads % s->directions != 0) stretches *= 2;
+  const int64_t step = s->rows * SN__RNN_TAPE * s->units * (int64_t)s->size;
+  if (stretches * STEP_BYTES < step) stretches = step / STEP_BYTES;
   const int64_t most = s->rows / LEAST_ROWS;
   if (stretches > most) stretches = most;
   if (stretches > MOST_STRETCHES) stretches = MOST_STRETCHES;

@@ -9,6 +9,18 @@
 #include "core/alloc.h"
 #include "core/status.h"
 
+/* Whether sanitizers look on: loops that only repeat a check may then be shorter. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SN_SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define SN_SANITIZED 1
+#endif
+#endif
+#ifndef SN_SANITIZED
+#define SN_SANITIZED 0
+#endif
+
 /* Fails the test, with its message, when `expr` is not SN_OK. */
 #define ck_sn_ok(expr)                                                                             \
   do {                                                                                             \

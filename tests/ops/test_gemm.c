@@ -201,8 +201,9 @@ START_TEST(a_row_is_the_same_in_any_batch) {
                                      {40, 300}, {130, 257}, {300, 70}};
   for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
     for (int form = 0; form < 4; form++)
+      /* Steps without a common divisor with any tile's rows: every remainder still comes up. */
       rows_case(sizes[s][0], sizes[s][1], form & 1, form & 2, s % 2 == 1, s % 3 == 1,
-                s < 3 ? 1 : 5);
+                (s < 3 ? 1 : 5) * (SN_SANITIZED ? 5 : 1));
   }
 }
 END_TEST
@@ -220,7 +221,7 @@ START_TEST(threads_and_batches_change_nothing) {
       p.args.bias = p.bias;
       p.args.act = SN__GEMM_ACT_RELU;
       float *one = run_fresh(&p, NULL);
-      check_product(&p);
+      if (form == s % 4) check_product(&p); /* the reference is slow, and was asked above */
       for (int t = 0; t < 2; t++) {
         float *more = run_fresh(&p, teams[t]);
         ck_assert_mem_eq(one, more, p.c_count * sizeof *one);

@@ -181,8 +181,8 @@ sn_status sn_model_build(const sn_model_config *config, const sn_preparation *pr
                          sn_graph *g) {
   sn_value branches[64];
   sn_sequence stream = {{g, 0}, {g, 0}};
-  if (config->input_count > sizeof branches / sizeof *branches)
-    return sn_status_make(SN_CODE_CONFIG, "%s: %zu inputs; at most %zu", config->file,
+  if (config->input_count == 0 || config->input_count > sizeof branches / sizeof *branches)
+    return sn_status_make(SN_CODE_CONFIG, "%s: %zu inputs; it must be 1 to %zu", config->file,
                           config->input_count, sizeof branches / sizeof *branches);
   for (size_t i = 0; i < config->input_count; i++)
     branches[i] = branch(g, &config->inputs[i], sn_preparation_facts(preparation, i), &stream);

@@ -192,6 +192,14 @@ static sn_status check_weights(const sn_model_config *config, const sn_model_out
                           "output '%s' %s has %zu class_weights and %zu labels; give "
                           "one weight a label",
                           output->name, AT(output->mark), weights->count, classes);
+  double most = 0;
+  for (size_t i = 0; i < weights->count; i++)
+    most = weights->items[i] > most ? weights->items[i] : most;
+  if (weights->mode == SN_CONFIG_CLASS_WEIGHTS_LIST && most == 0)
+    return sn_status_make(SN_CODE_CONFIG,
+                          "output '%s' %s has class_weights that are all 0; give a class more, or "
+                          "take the output out",
+                          output->name, AT(output->mark));
   if (weights->mode != SN_CONFIG_CLASS_WEIGHTS_MAP || classes == 0) return SN_OK;
   for (size_t i = 0; i < weights->count; i++) {
     const char *const *labels = (const char *const *)output->labels.items;

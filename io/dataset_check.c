@@ -138,9 +138,12 @@ static void warn_numbers(const check *c) {
     if (c->pf->deviation[j] == 0 && constant++ == 0) first = j;
   if (constant > 0) {
     snprintf(words, sizeof words,
-             "column %" PRId64 "%s never changes in the training rows (%" PRId64 " of %" PRId64
-             " do not): it becomes 0",
-             first, constant > 1 ? " and others" : "", constant, c->fd->width);
+             constant > 1
+                 ? "column %" PRId64 " and others never change in the training rows (%" PRId64
+                   " of %" PRId64 "): they become 0"
+                 : "column %" PRId64 " never changes in the training rows (%" PRId64 " of %" PRId64
+                   "): it becomes 0",
+             first, constant, c->fd->width);
     warn(c, words);
   }
   if (c->heavy > 0) {

@@ -119,8 +119,11 @@ sn_status sn_row_split_create(const sn_dataset *d, double fraction, uint64_t see
     return sn_status_make(SN_CODE_INVALID, "validation fraction %g: 0 or more and less than 1",
                           fraction);
   if (fraction > 0 && d->rows < 2)
-    return sn_status_make(SN_CODE_DATA, "%s: one row cannot be split into training and validation",
-                          sn__h5_file_path(d->files[0]));
+    return sn_status_make(
+        SN_CODE_DATA,
+        "%s: one row cannot be split into training and validation: give more rows, or "
+        "a validation fraction of 0",
+        sn__h5_file_path(d->files[0]));
   sn_row_split *split = sn__calloc(1, sizeof *split);
   if (split != NULL) {
     split->train = sn__calloc((size_t)d->rows, sizeof *split->train);

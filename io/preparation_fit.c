@@ -139,9 +139,11 @@ static sn_status fit_moments(fit *f) {
   sn__free(m.squares);
   SN_TRY(s);
   if (count == 0)
-    return sn_status_make(SN_CODE_DATA,
-                          "%s: %s: the training rows hold nothing to fit the normalisation on",
-                          sn__h5_file_path(f->fd->sources[0].file), f->fd->field.path);
+    return sn_status_make(
+        SN_CODE_DATA,
+        "%s: %s: the training rows hold nothing to fit the normalisation on: leave it "
+        "out, or give normalize: none",
+        sn__h5_file_path(f->fd->sources[0].file), f->fd->field.path);
   for (int64_t j = 0; j < width; ++j) {
     double d = sqrt(pf->deviation[j] / (double)count);
     pf->deviation[j] = d > 1e-300 ? d : 0;

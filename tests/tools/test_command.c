@@ -65,6 +65,7 @@ START_TEST(usage_mistakes_are_one_line_and_two) {
   fails("devices --devices cpu:0,cpu:0", 2, "sennit devices: ", "cpu:0");
   fails("devices --devices gpu:0", 2, "sennit devices: ", "unknown kind");
   fails("devices --devices tpu*2", 2, "sennit devices: ", "unknown kind");
+  fails("inspect ''", 2, "sennit inspect: ", "FILE is empty; give HDF5 file");
   fails("devices extra", 2, "sennit devices: ", "too many");
   fails("\"$(printf 'a\\nb')\"", 2, "sennit: ", "unknown command 'a");
 }

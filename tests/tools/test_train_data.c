@@ -401,6 +401,9 @@ END_TEST
 START_TEST(bad_settings_are_two) {
   static const char *const cases[][2] = {
       {"--set train.bath=3", "did you mean 'batch'"},
+      {"--save-placement \"$T/sound.h5\"", "would write over --data"},
+      {"--save-placement \"$T\"", "is a folder"},
+      {"--set 'outputs.kind.class_weights=[0,0,0]'", "all 0"},
       {"--set inputs.x.kind=dens", "did you mean 'dense'"},
       {"--batch 0", "--batch is '0'"},
       {"--epochs 1.5", "--epochs is '1.5'"},

@@ -81,7 +81,8 @@ static sn_status parse_value(const arg_row *row, const char *text, arg_value *va
   case ARG_FLAG: return SN_OK;
   case ARG_TEXT:
     if (*text != '\0') return SN_OK;
-    return sn_status_make(SN_CODE_CONFIG, "%s is empty; give %s", row->name, row->value);
+    return sn_status_make(SN_CODE_CONFIG, "%s is empty; give %s", row->name,
+                          row->value != NULL ? row->value : row->help);
   case ARG_INT:
     if (!parse_whole(text, text + strlen(text), &value->from) || (double)value->from < row->min ||
         (double)value->from > row->max)

@@ -18,6 +18,13 @@ typedef enum arg_kind {
   ARG_RANGE   /* A:B, rows A to before B */
 } arg_kind;
 
+/* What a command does with the file that a TEXT names. */
+typedef enum arg_writes {
+  ARG_READS,
+  ARG_OPENS,   /* opens it and writes: /dev/stdout is fine */
+  ARG_REPLACES /* renames a finished file to it */
+} arg_writes;
+
 typedef struct arg_row {
   const char *name; /* "--data"; without dashes it is a place: "FILE" */
   char letter;      /* 'o' for -o; 0: none */
@@ -31,6 +38,7 @@ typedef struct arg_row {
   const char *unless;
   const char *excludes; /* the option it cannot stand beside */
   bool repeats;
+  arg_writes writes;
   bool absent; /* this version does not have it yet: not in the help, a mistake when given */
 } arg_row;
 
@@ -65,6 +73,9 @@ typedef struct arg_set {
 /* `argv` begins after the command's name and must outlive `out_args`. */
 sn_status args_parse(const arg_command *command, int argc, char **argv, arg_set *out_args);
 void args_free(arg_set *args);
+/* CONFIG: a file to be written is one that is read, a folder, or a device that cannot be replaced.
+ */
+sn_status args_check_files(const arg_set *args);
 
 /* By the row's name, which must be in the table. */
 bool args_given(const arg_set *args, const char *name);

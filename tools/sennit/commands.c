@@ -66,7 +66,7 @@ static const arg_row plan_rows[] = {
     OBJECTIVE,
     PLACEMENT,
     SET,
-    TEXT("--dot", "FILE", "write the placed graph for Graphviz", OPTIONAL),
+    TEXT("--dot", "FILE", "write the placed graph for Graphviz", .writes = ARG_OPENS),
     TEXT("--profile", "FILE", "measured costs", NOT_YET),
     TEXT("--html", "FILE", "write the report as a page", NOT_YET),
     JSON,
@@ -91,7 +91,7 @@ static const arg_row train_rows[] = {
     CHOICE("--precision", precisions, "of products; weights stay f32 (default f32)", OPTIONAL),
     OBJECTIVE,
     PLACEMENT,
-    TEXT("--save-placement", "FILE", "write the placement found", OPTIONAL),
+    TEXT("--save-placement", "FILE", "write the placement found", .writes = ARG_OPENS),
     WHOLE("--epochs", "times the data is seen: the schedule's horizon", 1, 1e6),
     WHOLE("--stop-after", "end after so many epochs, the horizon unchanged", 1, 1e6),
     WHOLE("--steps", "end after so many steps", 1, BIG),
@@ -115,7 +115,7 @@ static const arg_row eval_rows[] = {
 static const arg_row predict_rows[] = {
     CHECKPOINT,
     TEXT("--data", "FILE", "HDF5 file with the inputs", NEEDED, .repeats = true),
-    TEXT("--out", "FILE", "HDF5 file to write predictions to", NEEDED),
+    TEXT("--out", "FILE", "HDF5 file to write predictions to", NEEDED, .writes = ARG_REPLACES),
     DEVICES,
     THREADS,
     PLACEMENT,
@@ -124,7 +124,7 @@ static const arg_row predict_rows[] = {
 static const arg_row export_rows[] = {
     CHECKPOINT,
     CHOICE("--format", formats, "what to write", NEEDED, .later = later_formats),
-    TEXT("--out", "FILE", "file to write", NEEDED),
+    TEXT("--out", "FILE", "file to write", NEEDED, .writes = ARG_REPLACES),
 };
 
 static const arg_row debug_rows[] = {
@@ -132,7 +132,7 @@ static const arg_row debug_rows[] = {
     CONFIG,
     MODEL,
     {.name = "--rows", .kind = ARG_RANGE, .value = "A:B", .help = "rows of the step", NEEDED},
-    TEXT("--out", "FILE", "HDF5 file to write the step to", NEEDED),
+    TEXT("--out", "FILE", "HDF5 file to write the step to", NEEDED, .writes = ARG_REPLACES),
     TEXT("--init", "FILE", "first weights, from a safetensors file", OPTIONAL),
     DEVICES,
     THREADS,

@@ -39,7 +39,8 @@ static int run(const arg_command *command, int argc, char **argv) {
     args_help(command, stdout);
     return finish(command->name, 0);
   }
-  status = command->run(&args);
+  status = args_check_files(&args);
+  if (status == SN_OK) status = command->run(&args);
   args_free(&args);
   if (status != SN_OK) {
     fflush(stdout);

@@ -96,9 +96,11 @@ sn_status bind_create(const sn_graph *graph, const sn_preparation *preparation,
                     .n_outputs = sn_graph_output_count(graph),
                     .feeds = sn__calloc(n + 1, sizeof *out->feeds)};
   out->outputs = sn__calloc(out->n_outputs + 1, sizeof *out->outputs);
+  if (out->inputs == NULL || out->feeds == NULL || out->outputs == NULL) {
+    bind_free(out);
+    return sn_status_out_of_memory();
+  }
   sn_status status = SN_OK;
-  if (out->inputs == NULL || out->feeds == NULL || out->outputs == NULL)
-    status = sn_status_out_of_memory();
   for (size_t i = 0; status == SN_OK && i < n; i++) {
     sn_value input = sn_graph_input(graph, i);
     if (has_rows(input)) status = bind_input_to(out, dataset, input, labels);

@@ -54,13 +54,13 @@ static sn_status check_model(const char *path, const sn_model_v1 *model) {
 sn_status model_lib_open(const char *path, model_lib **out_library) {
   model_lib *library = sn__calloc(1, sizeof *library);
   if (library == NULL) return sn_status_out_of_memory();
-  sn_status status = SN_OK;
   library->path = file_path(path);
-  if (library->path == NULL) status = sn_status_out_of_memory();
-  if (status == SN_OK) {
-    library->handle = dlopen(library->path, RTLD_NOW | RTLD_LOCAL);
-    if (library->handle == NULL) status = load_error(library->path);
+  if (library->path == NULL) {
+    model_lib_free(library);
+    return sn_status_out_of_memory();
   }
+  library->handle = dlopen(library->path, RTLD_NOW | RTLD_LOCAL);
+  sn_status status = library->handle == NULL ? load_error(library->path) : SN_OK;
   if (status == SN_OK) {
     library->model = dlsym(library->handle, SN_MODEL_SYMBOL);
     status = check_model(library->path, library->model);

@@ -36,6 +36,15 @@ static sn_status failed(const pred_file *f, const char *what) {
                         errno != 0 ? ": " : "", errno != 0 ? strerror(errno) : "");
 }
 
+/* libhdf5 says little about why a file cannot be made; the system says it. */
+static sn_status make_empty(const pred_file *f) {
+  errno = 0;
+  int fd = open(f->temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (fd < 0) return failed(f, "it cannot be made");
+  close(fd);
+  return SN_OK;
+}
+
 sn_status pred_file_create(const char *path, const sn_preparation *preparation, pred_file **out) {
   pred_file *f = sn__calloc(1, sizeof *f);
   if (f == NULL) return sn_status_out_of_memory();
@@ -43,14 +52,11 @@ sn_status pred_file_create(const char *path, const sn_preparation *preparation, 
   f->preparation = preparation;
   f->path = sn__strdup(path);
   f->temporary = sn__format("%s.%ld.tmp", path, (long)getpid());
-  sn_status status = f->path == NULL || f->temporary == NULL ? sn_status_out_of_memory() : SN_OK;
-  if (status == SN_OK) {
-    /* libhdf5 says little about why; the system says it. */
-    errno = 0;
-    int fd = open(f->temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (fd < 0) status = failed(f, "it cannot be made");
-    if (fd >= 0) close(fd);
+  if (f->path == NULL || f->temporary == NULL) {
+    pred_file_free(f);
+    return sn_status_out_of_memory();
   }
+  sn_status status = make_empty(f);
   if (status == SN_OK) {
     sn_hdf5_lock();
     H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
@@ -113,6 +119,12 @@ static const char *class_name(const pred_file *f, const bind_output *b, int64_t 
   return number;
 }
 
+/* Of fixed width: the rest of its place is zero already. */
+static void put_name(char *to, const char *name) {
+  while (*name != '\0')
+    *to++ = *name++;
+}
+
 /* The names as one block of fixed width. */
 static char *name_block(const pred_file *f, const bind_output *b, size_t *out_size) {
   char number[24];
@@ -124,7 +136,7 @@ static char *name_block(const pred_file *f, const bind_output *b, size_t *out_si
   char *block = sn__calloc((size_t)b->width, longest);
   for (int64_t k = 0; block != NULL && k < b->width; k++) {
     const char *name = class_name(f, b, k, number, sizeof number);
-    memcpy(block + (size_t)k * longest, name, strlen(name));
+    put_name(block + (size_t)k * longest, name);
   }
   *out_size = longest;
   return block;
@@ -230,7 +242,7 @@ static sn_status add_names(pred_file *f, const bind_output *b, pred_output *o, i
     for (int64_t k = 1; k < b->width; k++)
       if (z[k] > z[best]) best = k;
     const char *name = class_name(f, b, best, number, sizeof number);
-    memcpy(out + (size_t)r * o->name_size, name, strlen(name));
+    put_name(out + (size_t)r * o->name_size, name);
   }
   if (append(o->names, o->name_type, o->rows, rows, 0, out)) return SN_OK;
   return failed(f, "HDF5 cannot write");

@@ -158,14 +158,18 @@ sn_status save_write(const char *path, const sn_store *store, const save_texts *
   char *state_json = NULL;
   SN_TRY(state_text(state, metrics, &state_json));
   sn_named_tensor *tensors = sn__calloc(sn_store_count(store) + 1, sizeof *tensors);
-  sn_status status = tensors == NULL ? sn_status_out_of_memory() : SN_OK;
-  if (status == SN_OK) status = read_tensors(store, tensors, &n);
+  if (state_json == NULL || tensors == NULL) {
+    cJSON_free(state_json);
+    sn__free(tensors);
+    return sn_status_out_of_memory();
+  }
+  sn_status status = read_tensors(store, tensors, &n);
   const sn_named_text all[] = {{"graph", texts->graph, strlen(texts->graph)},
                                {"config", texts->config, strlen(texts->config)},
                                {"preparation", texts->preparation, strlen(texts->preparation)},
                                {"state", state_json, strlen(state_json)}};
   if (status == SN_OK) status = sn_checkpoint_write(path, tensors, n, all, 4);
-  for (size_t i = 0; tensors != NULL && i < n; i++) {
+  for (size_t i = 0; i < n; i++) {
     sn__free((void *)(uintptr_t)tensors[i].name);
     sn__free((void *)(uintptr_t)tensors[i].data);
   }

@@ -115,6 +115,7 @@ static sn_status open_other(const task *t, const char *option, sn_config_split s
 sn_status task_open(task *t) {
   const char *const *files;
   size_t n = texts(t->args, "--data", &files);
+  if (n == 0) return sn_status_make(SN_CODE_CONFIG, "--data is missing; give --data FILE");
   if (t->library != NULL) {
     SN_TRY(sn_graph_create(&t->graph));
     SN_TRY(model_lib_build(t->library, files[0], t->graph));

@@ -14,30 +14,35 @@ typedef struct sn__unit {
   const char *pattern; /* the pin's, when pinned; borrowed */
 } sn__unit;
 
-/* A node that runs, or a view (cost 0). Sources are no tasks: they are there when the step begins.
- */
-typedef struct sn__task {
+/* A needed node that is no source: it runs, or it is a view, which takes no time and no queue.
+ * Sources are no tasks: they are there when the step begins. */
+typedef struct sn__problem_task {
   uint32_t node;
   uint32_t unit;
-} sn__task;
+  bool view;
+} sn__problem_task;
 
 /* Task `to` reads `value`; from is its producing task, or UINT32_MAX for a source, which lives with
- * from_unit. */
-typedef struct sn__edge {
+ * from_unit. With `order`, `to` writes the variable whose storage `from` reads as `value`: it comes
+ * after that reading, by `from` itself or by the copy that `from` has. */
+typedef struct sn__problem_edge {
   uint32_t from, to;
   uint32_t value;
   uint32_t from_unit;
-} sn__edge;
+  bool order;
+} sn__problem_edge;
 
 typedef struct sn__problem {
   const sn_graph *graph;
   const sn_topology *topology;
   sn__unit *units;
   uint32_t n_units;
-  uint32_t *unit_of_node; /* [n_nodes] */
-  sn__task *tasks;        /* in the graph's (topological) order */
+  uint32_t *unit_of_node;  /* [n_nodes] */
+  sn__problem_task *tasks; /* in the graph's order */
   uint32_t n_tasks;
-  sn__edge *edges; /* sorted by `to`; no two alike */
+  uint32_t *task_of_node; /* [n_nodes]; UINT32_MAX: none */
+  uint32_t *backwards;    /* [n_tasks] every task behind all that comes after it, order edges too */
+  sn__problem_edge *edges; /* sorted by `to`; no two alike */
   uint32_t n_edges;
   uint32_t *first_edge;  /* [n_tasks + 1]: edges into each task */
   int64_t *task_ns;      /* [n_tasks * n_devices] */
@@ -48,7 +53,9 @@ typedef struct sn__problem {
 /* Which module every node of `graph` goes with: [n_nodes], caller frees. */
 SN_MUST_USE sn_status sn__home_modules(const sn_graph *graph, uint32_t **out_modules);
 
-/* extents NULL: a typical batch. */
+/* The step that a plan of this graph runs: updates and losses of a training graph, outputs and
+ * losses of a forward graph. extents: by symbol; NULL or fewer than there are: a usual batch.
+ * INVALID: a negative extent, or a value too large for memory. */
 SN_MUST_USE sn_status sn__problem_create(const sn_graph *graph, const sn_topology *topology,
                                          const int64_t *extents, size_t n_extents,
                                          sn__problem **out_problem);
@@ -71,7 +78,8 @@ void sn__simulator_free(sn__simulator *simulator);
 
 /* The executor's rules on a clock: per device one compute queue and one copy queue for what
  * arrives, each doing the ready task with the longest remaining path first; a value is copied once
- * to a device that needs it. `devices` is by unit. */
+ * to a device that needs it. The step's time is to the nanosecond that of the schedule which
+ * sn_plan_create() makes of the placed graph (tests compare them). `devices` is by unit. */
 void sn__simulate(sn__simulator *simulator, const int *devices, sn__simulated *out);
 
 /* max(critical path on the fastest devices with free copies, all work shared out perfectly). */

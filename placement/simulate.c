@@ -1,19 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A step on a clock. List scheduling by longest remaining path, as the executor's schedule does it.
- */
+/* A step on a clock: list scheduling by longest remaining path, with the rules, ties and costs of
+ * core/run/schedule.c, but of graphs whose copies are not there yet and without allocating. */
 #include "placement/problem.h"
 
 #include <assert.h>
 #include <string.h>
 
+#include "core/run/values.h"
+
+enum { NO_QUEUE = UINT32_MAX };
+
 /* A task or a copy, queued. Jobs [0, n_tasks) are the tasks; copies follow. */
 typedef struct job {
   int64_t ns;
-  int64_t rank;     /* longest remaining path from its start */
-  uint32_t queue;   /* device * 2, + 1 for the copy queue */
+  int64_t rank;   /* longest remaining path from its start */
+  uint32_t queue; /* device * 2, + 1 for the copy queue; NO_QUEUE: a view, over at once */
+  uint32_t device;
   uint32_t waiting; /* inputs not there yet */
+  bool root;        /* a view of a source: over before the step begins */
   uint32_t value;   /* copies: what is copied */
-  uint32_t first;   /* successors: sim->next chain heads */
+  uint32_t first;   /* into the simulator's successors, + 1; 0: none */
 } job;
 
 typedef struct successor {
@@ -37,6 +43,7 @@ struct sn__simulator {
   uint32_t n_touched;
   heap *ready;     /* by queue: best rank on top */
   heap running;    /* by finish time */
+  uint32_t *ended; /* [jobs] scratch: what ends at one moment */
   int64_t *finish; /* [jobs] */
   bool *busy;      /* by queue */
   uint32_t *uses;  /* [n_values * n_devices] readers still to come, for memory */
@@ -58,12 +65,13 @@ sn_status sn__simulator_create(const sn__problem *p, sn__simulator **out_simulat
   s->touched = sn__calloc((size_t)p->n_edges + 1, sizeof *s->touched);
   s->ready = sn__calloc(nd * 2, sizeof *s->ready);
   s->running.items = sn__calloc(jobs, sizeof *s->running.items);
+  s->ended = sn__calloc(jobs, sizeof *s->ended);
   s->finish = sn__calloc(jobs, sizeof *s->finish);
   s->busy = sn__calloc(nd * 2, sizeof *s->busy);
   s->uses = sn__calloc(p->graph->n_values * nd, sizeof *s->uses);
   s->live = sn__calloc(nd, sizeof *s->live);
   bool ok = s->jobs && s->successors && s->copy_of && s->touched && s->ready && s->running.items &&
-            s->finish && s->busy && s->uses && s->live;
+            s->ended && s->finish && s->busy && s->uses && s->live;
   for (size_t q = 0; ok && q < nd * 2; q++)
     ok = (s->ready[q].items = sn__calloc(jobs, sizeof(uint32_t))) != NULL;
   if (!ok) {
@@ -84,6 +92,7 @@ void sn__simulator_free(sn__simulator *s) {
   sn__free(s->touched);
   sn__free(s->ready);
   sn__free(s->running.items);
+  sn__free(s->ended);
   sn__free(s->finish);
   sn__free(s->busy);
   sn__free(s->uses);
@@ -100,19 +109,46 @@ static void link(sn__simulator *s, uint32_t from, uint32_t to) {
   s->jobs[to].waiting++;
 }
 
-/* The copy of an edge's value to `device`; made at its first use there. */
-static uint32_t copy_job(sn__simulator *s, const sn__edge *e, int from, int to) {
+static int home_of(const sn__simulator *s, uint32_t value, const int *devices) {
   const sn__problem *p = s->problem;
-  size_t key = (size_t)e->value * (size_t)p->topology->n_devices + (size_t)to;
+  return devices[p->unit_of_node[p->graph->values[value].node]];
+}
+
+static const sn__node *view_of(const sn__simulator *s, uint32_t value) {
+  const sn_graph *g = s->problem->graph;
+  const sn__node *n = &g->nodes[g->values[value].node];
+  return (n->op->flags & SN_OP_VIEW) != 0 && g->values[value].slot == 0 ? n : NULL;
+}
+
+/* The copy of a value from its home to another device; made at its first use there. */
+static uint32_t copy_job(sn__simulator *s, uint32_t value, int from, int to) {
+  const sn__problem *p = s->problem;
+  size_t key = (size_t)value * (size_t)p->topology->n_devices + (size_t)to;
   if (s->copy_of[key] != 0) return s->copy_of[key];
-  uint32_t j = s->n_jobs++;
-  s->jobs[j] = (job){.ns = sn_topology_copy_ns(p->topology, from, to, p->value_bytes[e->value]),
+  uint32_t j = s->n_jobs++, producer = p->task_of_node[p->graph->values[value].node];
+  s->jobs[j] = (job){.ns = sn__copy_ns(p->topology, from, to, p->value_bytes[value]),
                      .queue = (uint32_t)to * 2 + 1,
-                     .value = e->value};
+                     .device = (uint32_t)to,
+                     .value = value};
   s->copy_of[key] = j;
   s->touched[s->n_touched++] = (uint32_t)key;
-  if (e->from != UINT32_MAX) link(s, e->from, j);
+  if (producer != UINT32_MAX) link(s, producer, j);
   return j;
+}
+
+/* Who reads the variable's own bytes for this edge's reader: the reader, or the last of the copies
+ * that bring them to it, through views wherever those are. */
+static uint32_t storage_reader(sn__simulator *s, const sn__problem_edge *e, const int *devices) {
+  uint32_t reader = e->from, value = e->value;
+  int at = (int)s->jobs[reader].device;
+  for (;;) {
+    int home = home_of(s, value, devices);
+    if (home != at) reader = copy_job(s, value, home, at);
+    at = home;
+    const sn__node *view = view_of(s, value);
+    if (view == NULL) return reader;
+    value = view->in[0];
+  }
 }
 
 static void build_jobs(sn__simulator *s, const int *devices, sn__simulated *out) {
@@ -124,14 +160,19 @@ static void build_jobs(sn__simulator *s, const int *devices, sn__simulated *out)
   s->n_jobs = p->n_tasks;
   for (uint32_t t = 0; t < p->n_tasks; t++) {
     int d = devices[p->tasks[t].unit];
-    s->jobs[t] =
-        (job){.ns = p->task_ns[(size_t)t * (size_t)nd + (size_t)d], .queue = (uint32_t)d * 2};
+    s->jobs[t] = (job){.ns = p->task_ns[(size_t)t * (size_t)nd + (size_t)d],
+                       .queue = p->tasks[t].view ? NO_QUEUE : (uint32_t)d * 2,
+                       .device = (uint32_t)d};
   }
   for (uint32_t i = 0; i < p->n_edges; i++) {
-    const sn__edge *e = &p->edges[i];
+    const sn__problem_edge *e = &p->edges[i];
+    if (e->order) {
+      link(s, storage_reader(s, e, devices), e->to);
+      continue;
+    }
     int from = devices[e->from_unit], to = devices[p->tasks[e->to].unit];
     if (from != to)
-      link(s, copy_job(s, e, from, to), e->to);
+      link(s, copy_job(s, e->value, from, to), e->to);
     else if (e->from != UINT32_MAX)
       link(s, e->from, e->to);
   }
@@ -151,11 +192,24 @@ static int64_t longest_after(const sn__simulator *s, uint32_t j) {
   return after;
 }
 
-/* Tasks are in topological order and a copy's readers come after its producer, so ranks are settled
- * backwards: a copy when its producer is reached, or at the end for copies of sources. */
+/* With one queue in use order cannot change the time, and the graph's own keeps memory lower. */
+static bool one_queue(const sn__simulator *s) {
+  uint32_t queue = NO_QUEUE;
+  for (uint32_t j = 0; j < s->n_jobs; j++) {
+    if (s->jobs[j].queue == NO_QUEUE || s->jobs[j].queue == queue) continue;
+    if (queue != NO_QUEUE) return false;
+    queue = s->jobs[j].queue;
+  }
+  return true;
+}
+
+/* Ranks are settled backwards: a copy's when its producer is reached, or at the end where that is a
+ * source. */
 static void rank_jobs(sn__simulator *s) {
   const sn__problem *p = s->problem;
-  for (uint32_t t = p->n_tasks; t-- > 0;) {
+  if (one_queue(s)) return; /* all 0: ties go by node */
+  for (uint32_t k = 0; k < p->n_tasks; k++) {
+    uint32_t t = p->backwards[k];
     for (uint32_t i = s->jobs[t].first; i != 0; i = s->successors[i - 1].next) {
       uint32_t c = s->successors[i - 1].job;
       if (c >= p->n_tasks) s->jobs[c].rank = s->jobs[c].ns + longest_after(s, c);
@@ -168,9 +222,18 @@ static void rank_jobs(sn__simulator *s) {
 
 /* ---- heaps ---------------------------------------------------------------------------------- */
 
+/* Equals go by their place in the placed graph, where a copy stands behind its producer: tasks by
+ * number, copies (they never meet tasks in a queue) by what they copy. */
+static bool in_order(const sn__simulator *s, uint32_t a, uint32_t b) {
+  if (a < s->problem->n_tasks || b < s->problem->n_tasks) return a < b;
+  const sn__value *x = &s->problem->graph->values[s->jobs[a].value];
+  const sn__value *y = &s->problem->graph->values[s->jobs[b].value];
+  return x->node != y->node ? x->node < y->node : x->slot < y->slot;
+}
+
 static bool before(const sn__simulator *s, const heap *h, uint32_t a, uint32_t b) {
   if (h == &s->running) return s->finish[a] != s->finish[b] ? s->finish[a] < s->finish[b] : a < b;
-  return s->jobs[a].rank != s->jobs[b].rank ? s->jobs[a].rank > s->jobs[b].rank : a < b;
+  return s->jobs[a].rank != s->jobs[b].rank ? s->jobs[a].rank > s->jobs[b].rank : in_order(s, a, b);
 }
 
 static void push(sn__simulator *s, heap *h, uint32_t j) {
@@ -196,21 +259,31 @@ static uint32_t pop(sn__simulator *s, heap *h) {
 
 /* ---- memory over time ----------------------------------------------------------------------- */
 
-static size_t home_of(const sn__simulator *s, uint32_t value, const int *devices) {
-  const sn_graph *g = s->problem->graph;
-  return (size_t)devices[s->problem->unit_of_node[g->values[value].node]];
+/* The value whose bytes a reader on device d of `value` looks at there: behind views, up to what a
+ * copy brought. */
+static uint32_t bytes_read(const sn__simulator *s, uint32_t value, int d, const int *devices) {
+  while (home_of(s, value, devices) == d) {
+    const sn__node *view = view_of(s, value);
+    if (view == NULL) break;
+    value = view->in[0];
+  }
+  return value;
 }
 
 static void count_uses(sn__simulator *s, const int *devices) {
   const sn__problem *p = s->problem;
   size_t nd = (size_t)p->topology->n_devices;
   memset(s->uses, 0, p->graph->n_values * nd * sizeof *s->uses);
-  for (uint32_t i = 0; i < p->n_edges; i++)
-    s->uses[p->edges[i].value * nd + (size_t)devices[p->tasks[p->edges[i].to].unit]]++;
+  for (uint32_t i = 0; i < p->n_edges; i++) {
+    const sn__problem_edge *e = &p->edges[i];
+    if (e->order || p->tasks[e->to].view) continue;
+    int d = devices[p->tasks[e->to].unit];
+    s->uses[bytes_read(s, e->value, d, devices) * nd + (size_t)d]++;
+  }
   /* A copy reads its value at the source. */
-  for (uint32_t i = 0; i < s->n_touched; i++) {
-    uint32_t value = s->touched[i] / (uint32_t)nd;
-    s->uses[value * nd + home_of(s, value, devices)]++;
+  for (uint32_t j = p->n_tasks; j < s->n_jobs; j++) {
+    int home = home_of(s, s->jobs[j].value, devices);
+    s->uses[bytes_read(s, s->jobs[j].value, home, devices) * nd + (size_t)home]++;
   }
 }
 
@@ -219,12 +292,13 @@ static void grow_live(sn__simulator *s, uint32_t value, size_t d, sn__simulated 
   if (s->live[d] > out->peak_bytes[d]) out->peak_bytes[d] = s->live[d];
 }
 
-static void drop_use(sn__simulator *s, uint32_t value, size_t d, const int *devices) {
+static void drop_use(sn__simulator *s, uint32_t read, int d, const int *devices) {
   size_t nd = (size_t)s->problem->topology->n_devices;
-  const sn__value *v = &s->problem->graph->values[value];
-  uint32_t *uses = &s->uses[value * nd + d];
+  uint32_t value = bytes_read(s, read, d, devices);
+  uint32_t *uses = &s->uses[value * nd + (size_t)d];
   if (*uses == 0 || --*uses > 0) return;
   /* Variables, constants and feeds stay at home; their copies elsewhere go. */
+  const sn__value *v = &s->problem->graph->values[value];
   if (v->kind != SN_VALUE_OP && d == home_of(s, value, devices)) return;
   uint64_t bytes = s->problem->value_bytes[value];
   s->live[d] -= bytes < s->live[d] ? bytes : s->live[d];
@@ -232,13 +306,13 @@ static void drop_use(sn__simulator *s, uint32_t value, size_t d, const int *devi
 
 static void start_memory(sn__simulator *s, uint32_t j, sn__simulated *out) {
   const sn__problem *p = s->problem;
-  size_t d = s->jobs[j].queue / 2;
+  size_t d = s->jobs[j].device;
   if (j >= p->n_tasks) {
     grow_live(s, s->jobs[j].value, d, out);
     return;
   }
   const sn__node *n = &p->graph->nodes[p->tasks[j].node];
-  if ((n->op->flags & (SN_OP_COMMIT | SN_OP_VIEW)) != 0) return;
+  if ((n->op->flags & SN_OP_COMMIT) != 0) return;
   for (uint32_t o = 0; o < n->n_out; o++)
     grow_live(s, n->out[o], d, out);
 }
@@ -249,8 +323,8 @@ static void end_memory(sn__simulator *s, uint32_t j, const int *devices) {
     drop_use(s, s->jobs[j].value, home_of(s, s->jobs[j].value, devices), devices);
     return;
   }
-  for (uint32_t e = p->first_edge[j]; e < p->first_edge[j + 1]; e++)
-    drop_use(s, p->edges[e].value, s->jobs[j].queue / 2, devices);
+  for (uint32_t e = p->first_edge[j]; !p->tasks[j].view && e < p->first_edge[j + 1]; e++)
+    if (!p->edges[e].order) drop_use(s, p->edges[e].value, (int)s->jobs[j].device, devices);
 }
 
 /* ---- the clock ------------------------------------------------------------------------------ */
@@ -266,6 +340,26 @@ static void start_ready(sn__simulator *s, int64_t now, sn__simulated *out) {
     if (out->busy_ns != NULL && q % 2 == 0) out->busy_ns[q / 2] += s->jobs[j].ns;
     if (out->peak_bytes != NULL) start_memory(s, j, out);
   }
+}
+
+/* Ends a job and the views that look at what it made; whoever waited for the last of them is ready.
+ * Returns how many ended. */
+static uint32_t end_job(sn__simulator *s, uint32_t first, const int *devices, sn__simulated *out) {
+  uint32_t top = 0, done = 0;
+  s->ended[top++] = first;
+  for (; top > 0; done++) {
+    uint32_t j = s->ended[--top];
+    if (out->peak_bytes != NULL) end_memory(s, j, devices);
+    for (uint32_t i = s->jobs[j].first; i != 0; i = s->successors[i - 1].next) {
+      uint32_t next = s->successors[i - 1].job;
+      if (--s->jobs[next].waiting > 0) continue;
+      if (s->jobs[next].queue == NO_QUEUE)
+        s->ended[top++] = next;
+      else
+        push(s, &s->ready[s->jobs[next].queue], next);
+    }
+  }
+  return done;
 }
 
 static void reset_figures(sn__simulator *s, const int *devices, sn__simulated *out) {
@@ -289,26 +383,26 @@ void sn__simulate(sn__simulator *s, const int *devices, sn__simulated *out) {
     s->ready[q].count = 0;
     s->busy[q] = false;
   }
-  for (uint32_t j = 0; j < s->n_jobs; j++)
-    if (s->jobs[j].waiting == 0) push(s, &s->ready[s->jobs[j].queue], j);
   int64_t now = 0;
   uint32_t done = 0;
+  for (uint32_t j = 0; j < s->n_jobs; j++) {
+    if (s->jobs[j].waiting > 0) continue;
+    s->jobs[j].root = s->jobs[j].queue == NO_QUEUE;
+    if (!s->jobs[j].root) push(s, &s->ready[s->jobs[j].queue], j);
+  }
+  for (uint32_t j = 0; j < s->n_jobs; j++)
+    if (s->jobs[j].root) done += end_job(s, j, devices, out);
   start_ready(s, now, out);
   while (s->running.count > 0) {
     now = s->finish[s->running.items[0]];
     while (s->running.count > 0 && s->finish[s->running.items[0]] == now) {
       uint32_t j = pop(s, &s->running);
-      done++;
       s->busy[s->jobs[j].queue] = false;
-      if (out->peak_bytes != NULL) end_memory(s, j, devices);
-      for (uint32_t i = s->jobs[j].first; i != 0; i = s->successors[i - 1].next) {
-        uint32_t next = s->successors[i - 1].job;
-        if (--s->jobs[next].waiting == 0) push(s, &s->ready[s->jobs[next].queue], next);
-      }
+      done += end_job(s, j, devices, out);
     }
     start_ready(s, now, out);
   }
-  assert(done == s->n_jobs); /* the graph is acyclic */
+  assert(done == s->n_jobs); /* sn__problem_create() refuses cycles */
   out->step_ns = now;
 }
 
@@ -323,7 +417,7 @@ int64_t sn__lower_bound_ns(const sn__problem *p) {
         ns = p->task_ns[(size_t)t * (size_t)nd + (size_t)d];
     int64_t start = 0;
     for (uint32_t e = p->first_edge[t]; e < p->first_edge[t + 1]; e++)
-      if (p->edges[e].from != UINT32_MAX && path[p->edges[e].from] > start)
+      if (!p->edges[e].order && p->edges[e].from != UINT32_MAX && path[p->edges[e].from] > start)
         start = path[p->edges[e].from];
     path[t] = start + ns;
     work += ns;

@@ -5,9 +5,6 @@
 #include "core/run/run_impl.h"
 #include "core/verify.h"
 
-/* Extents that times are estimated with when nobody says better. */
-enum { USUAL_ROWS = 32, USUAL_LENGTH = 16 };
-
 /* ---- extents ------------------------------------------------------------------------------- */
 
 sn_status sn__extents_apply(const sn_graph *g, const sn_extent *extents, size_t n,
@@ -42,13 +39,9 @@ bool sn__plan_uses_symbol(const sn_plan *plan, uint32_t symbol) {
          sn__plan_uses_symbol(plan, g->raggeds[s->ragged].elements_symbol);
 }
 
-static int64_t usual(const sn__symbol *s) {
-  if (s->kind == SN_SYMBOL_ROWS) return USUAL_ROWS;
-  return s->kind == SN_SYMBOL_ELEMENTS ? USUAL_ROWS * USUAL_LENGTH / 2 : USUAL_LENGTH;
-}
-
 int64_t sn__plan_extent(const sn_plan *p, uint32_t symbol) {
-  return p->capacity[symbol] >= 0 ? p->capacity[symbol] : usual(&p->graph->symbols[symbol]);
+  return p->capacity[symbol] >= 0 ? p->capacity[symbol]
+                                  : sn__usual_extent(&p->graph->symbols[symbol]);
 }
 
 /* ---- making -------------------------------------------------------------------------------- */

@@ -39,40 +39,10 @@ static void *keep(builder *b, size_t count, size_t size) {
   return sn__arena_alloc(&b->s->arena, bytes);
 }
 
-/* ---- what is needed ------------------------------------------------------------------------ */
+/* ---- what runs ----------------------------------------------------------------------------- */
 
 static bool is_task(const sn__node *n) {
   return !sn__node_is_source(n) && (n->op->flags & SN_OP_VIEW) == 0;
-}
-
-/* Inputs have smaller node numbers than what reads them, except in placed graphs, where copies come
- * last: hence a stack. */
-static sn_status mark_needed(builder *b) {
-  const sn_graph *g = b->g;
-  bool *needed = b->s->needed;
-  uint32_t *stack = take(b, g->n_nodes, sizeof *stack);
-  if (stack == NULL) return sn_status_out_of_memory();
-  size_t top = 0;
-  for (size_t i = 0; i < b->options->n_fetches; i++) {
-    uint32_t node = g->values[b->options->fetches[i]].node;
-    if (!needed[node]) stack[top++] = node;
-    needed[node] = true;
-  }
-  for (uint32_t i = 1; b->options->commits && i < g->n_nodes; i++) {
-    if ((g->nodes[i].op->flags & SN_OP_COMMIT) == 0 || needed[i]) continue;
-    stack[top++] = i;
-    needed[i] = true;
-  }
-  while (top > 0) {
-    const sn__node *n = &g->nodes[stack[--top]];
-    for (uint32_t i = 0; i < n->n_in; i++) {
-      uint32_t producer = n->in[i] == 0 ? 0 : g->values[n->in[i]].node;
-      if (producer == 0 || needed[producer]) continue;
-      needed[producer] = true;
-      stack[top++] = producer;
-    }
-  }
-  return SN_OK;
 }
 
 static sn_status make_drafts(builder *b) {
@@ -421,7 +391,8 @@ static sn_status build(builder *b) {
   s->needed = keep(b, b->g->n_nodes, sizeof *s->needed);
   s->task_of = keep(b, b->g->n_nodes, sizeof *s->task_of);
   if (s->needed == NULL || s->task_of == NULL) return sn_status_out_of_memory();
-  SN_TRY(mark_needed(b));
+  SN_TRY(sn__mark_needed(b->g, b->options->fetches, b->options->n_fetches, b->options->commits,
+                         s->needed));
   SN_TRY(make_drafts(b));
   SN_TRY(add_data_edges(b));
   SN_TRY(add_commit_edges(b));

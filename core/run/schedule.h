@@ -14,9 +14,8 @@
 #ifndef SN_CORE_RUN_SCHEDULE_H
 #define SN_CORE_RUN_SCHEDULE_H
 
-#include "core/device/desc.h"
 #include "core/device/device.h"
-#include "core/graph_impl.h"
+#include "core/run/values.h"
 
 /* "The task at this position (from 0) of that queue has ended." */
 typedef struct sn__queue_point {
@@ -71,20 +70,6 @@ static inline bool sn__task_before(const sn__schedule *s, uint32_t a, uint32_t b
 static inline int32_t sn__task_device(const sn__task *task) {
   return (int32_t)(task->queue / SN__QUEUE_COUNT);
 }
-
-/* What a node costs on its device, in ns, at least 1: by its op's row and the device's rates, or by
- * the link for a copy. */
-SN_API SN_MUST_USE sn_status sn__node_cost_ns(const sn_graph *graph, const sn_topology *topology,
-                                              const int64_t *extents, uint32_t node,
-                                              int64_t *out_ns);
-
-/* The value whose producer wrote what this one reads: itself, or the one behind its views. */
-SN_API uint32_t sn__value_behind_views(const sn_graph *graph, uint32_t value);
-/* The value whose storage this one is: behind views, and a committed output's variable. */
-SN_API uint32_t sn__value_storage(const sn_graph *graph, uint32_t value);
-/* Bytes of a value at these extents; false on overflow. */
-SN_API SN_MUST_USE bool sn__value_bytes(const sn_graph *graph, uint32_t value,
-                                        const int64_t *extents, size_t *out_bytes);
 
 SN_END_DECLS
 

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What schedule, memory plan and session all ask about a value: where its bytes are, how many, and
- * what its node costs. */
-#include "core/run/schedule.h"
+#include "core/run/values.h"
+
+#include <string.h>
+
+enum { USUAL_ROWS = 32, USUAL_LENGTH = 16 };
 
 uint32_t sn__value_behind_views(const sn_graph *g, uint32_t value) {
   for (;;) {
@@ -29,6 +31,41 @@ bool sn__value_bytes(const sn_graph *g, uint32_t value, const int64_t *extents, 
          sn__size_mul((size_t)count, sn_dtype_size(v->dtype), out) && *out <= INT64_MAX / 4;
 }
 
+int64_t sn__usual_extent(const sn__symbol *s) {
+  if (s->kind == SN_SYMBOL_ROWS) return USUAL_ROWS;
+  return s->kind == SN_SYMBOL_ELEMENTS ? USUAL_ROWS * USUAL_LENGTH / 2 : USUAL_LENGTH;
+}
+
+/* ---- what is needed ------------------------------------------------------------------------ */
+
+static void push(bool *needed, uint32_t *stack, size_t *top, uint32_t node) {
+  if (node == 0 || needed[node]) return;
+  needed[node] = true;
+  stack[(*top)++] = node;
+}
+
+/* With a stack: a placed graph's copies stand elsewhere than their readers. */
+sn_status sn__mark_needed(const sn_graph *g, const uint32_t *fetches, size_t n_fetches,
+                          bool commits, bool *needed) {
+  uint32_t *stack = sn__calloc(g->n_nodes, sizeof *stack);
+  if (stack == NULL) return sn_status_out_of_memory();
+  size_t top = 0;
+  memset(needed, 0, g->n_nodes * sizeof *needed);
+  for (size_t i = 0; i < n_fetches; i++)
+    push(needed, stack, &top, g->values[fetches[i]].node);
+  for (uint32_t i = 1; commits && i < g->n_nodes; i++)
+    if ((g->nodes[i].op->flags & SN_OP_COMMIT) != 0) push(needed, stack, &top, i);
+  while (top > 0) {
+    const sn__node *n = &g->nodes[stack[--top]];
+    for (uint32_t i = 0; i < n->n_in; i++)
+      if (n->in[i] != 0) push(needed, stack, &top, g->values[n->in[i]].node);
+  }
+  sn__free(stack);
+  return SN_OK;
+}
+
+/* ---- costs --------------------------------------------------------------------------------- */
+
 static int64_t whole_ns(double seconds) {
   double ns = seconds * 1e9;
   if (!(ns > 0)) return 0;
@@ -54,8 +91,9 @@ static sn_status moved_bytes(const sn_graph *g, const sn__node *n, const int64_t
   return SN_OK;
 }
 
-static sn_status op_cost(const sn_graph *g, const sn__node *n, const int64_t *extents,
-                         sn__cost *out) {
+sn_status sn__node_work(const sn_graph *g, const int64_t *extents, uint32_t node, sn__cost *out) {
+  const sn__node *n = &g->nodes[node];
+  *out = (sn__cost){0, 0};
   SN_TRY(moved_bytes(g, n, extents, &out->bytes)); /* refuses what is too large for the row below */
   if (n->op->cost == NULL) return SN_OK;
   sn__tensor few[16], *tensors = few;
@@ -83,24 +121,31 @@ static sn_status op_cost(const sn_graph *g, const sn__node *n, const int64_t *ex
   return SN_OK;
 }
 
+int64_t sn__work_ns(const sn__cost *work, const sn_device_desc *device) {
+  int64_t compute = whole_ns(work->flops / device->flops_per_s);
+  int64_t memory = whole_ns(work->bytes / device->bytes_per_s);
+  int64_t ns = device->launch_ns + (compute > memory ? compute : memory);
+  return ns < 1 ? 1 : ns;
+}
+
+int64_t sn__copy_ns(const sn_topology *topology, int from, int to, uint64_t bytes) {
+  int64_t ns = sn_topology_copy_ns(topology, from, to, bytes);
+  return ns < 1 ? 1 : ns;
+}
+
 sn_status sn__node_cost_ns(const sn_graph *g, const sn_topology *topology, const int64_t *extents,
                            uint32_t node, int64_t *out_ns) {
   const sn__node *n = &g->nodes[node];
   *out_ns = 0;
   if (sn__node_is_source(n) || (n->op->flags & SN_OP_VIEW) != 0) return SN_OK;
-  const sn_device_desc *device = &topology->devices[n->device];
   if ((n->op->flags & SN_OP_COPY) != 0) {
     size_t bytes = 0;
     if (!sn__value_bytes(g, n->in[0], extents, &bytes)) return too_large(g, n->in[0]);
-    int from = sn__producer(g, n->in[0])->device;
-    *out_ns = sn_topology_copy_ns(topology, from, n->device, bytes);
-  } else {
-    sn__cost cost = {0, 0};
-    SN_TRY(op_cost(g, n, extents, &cost));
-    int64_t compute = whole_ns(cost.flops / device->flops_per_s);
-    int64_t memory = whole_ns(cost.bytes / device->bytes_per_s);
-    *out_ns = device->launch_ns + (compute > memory ? compute : memory);
+    *out_ns = sn__copy_ns(topology, sn__producer(g, n->in[0])->device, n->device, bytes);
+    return SN_OK;
   }
-  if (*out_ns < 1) *out_ns = 1;
+  sn__cost work;
+  SN_TRY(sn__node_work(g, extents, node, &work));
+  *out_ns = sn__work_ns(&work, &topology->devices[n->device]);
   return SN_OK;
 }

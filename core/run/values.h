@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What placement, schedule, memory plan and session all ask (internal): where a value's bytes are,
+ * how many there are, what has to run, and what it costs. One answer for all, so that a predicted
+ * step and the schedule that runs cannot differ. */
+#ifndef SN_CORE_RUN_VALUES_H
+#define SN_CORE_RUN_VALUES_H
+
+#include "core/device/desc.h"
+#include "core/graph_impl.h"
+
+SN_BEGIN_DECLS
+
+/* The value whose producer wrote what this one reads: itself, or the one behind its views. */
+SN_API uint32_t sn__value_behind_views(const sn_graph *graph, uint32_t value);
+/* The value whose storage this one is: behind views, and a committed output's variable. */
+SN_API uint32_t sn__value_storage(const sn_graph *graph, uint32_t value);
+/* Bytes of a value at these extents; false on overflow. */
+SN_API SN_MUST_USE bool sn__value_bytes(const sn_graph *graph, uint32_t value,
+                                        const int64_t *extents, size_t *out_bytes);
+
+/* The extent that times are estimated with when nobody says better. */
+SN_API int64_t sn__usual_extent(const sn__symbol *symbol);
+
+/* Marks the nodes (sources and views included) that `fetches` (values) come from, and with
+ * `commits` whatever writes variables. needed: [graph->n_nodes], the caller's. */
+SN_API SN_MUST_USE sn_status sn__mark_needed(const sn_graph *graph, const uint32_t *fetches,
+                                             size_t n_fetches, bool commits, bool *needed);
+
+/* The work of a node: its op's row, or the bytes it moves where the row has none. */
+SN_API SN_MUST_USE sn_status sn__node_work(const sn_graph *graph, const int64_t *extents,
+                                           uint32_t node, sn__cost *out_work);
+/* How long a device takes for some work; at least 1 ns. */
+SN_API int64_t sn__work_ns(const sn__cost *work, const sn_device_desc *device);
+/* How long a copy takes over its link; at least 1 ns. */
+SN_API int64_t sn__copy_ns(const sn_topology *topology, int from, int to, uint64_t bytes);
+/* What a placed node costs on its device: its work there, a copy's link, 0 for sources and views.
+ */
+SN_API SN_MUST_USE sn_status sn__node_cost_ns(const sn_graph *graph, const sn_topology *topology,
+                                              const int64_t *extents, uint32_t node,
+                                              int64_t *out_ns);
+
+SN_END_DECLS
+
+#endif

@@ -313,6 +313,7 @@ sn_status sn_session_reserve(sn_session *s, const sn_extent *extents, size_t n_e
   finish(s);
   const sn_graph *g = s->plan->graph;
   int64_t *capacity = sn__calloc(g->n_symbols, sizeof *capacity);
+  if (s->turns->active != NULL) finish(s->turns->active); /* it may be at work in the arenas */
   if (capacity == NULL) return sn_status_out_of_memory();
   for (size_t i = 0; i < g->n_symbols; i++)
     capacity[i] = -1;

@@ -79,7 +79,8 @@ SN_API SN_MUST_USE sn_status sn_session_create(const sn_plan *plan, sn_store *st
 SN_API void sn_session_free(sn_session *session);
 
 /* Makes room for batches up to these extents at once, exactly: who knows the largest batch of an
- * epoch says so. Symbols not named keep what they have. Ends the step in flight first. */
+ * epoch says so. Symbols not named keep what they have. Ends the step in flight first, of sessions
+ * that share the arenas too. */
 SN_API SN_MUST_USE sn_status sn_session_reserve(sn_session *session, const sn_extent *extents,
                                                 size_t n_extents);
 

@@ -303,7 +303,7 @@ END_TEST
 /* ---- room ---------------------------------------------------------------------------------- */
 
 START_TEST(room_grows_and_stops) {
-  enum { STEPS = SN_SANITIZED ? 200 : 600, ROWS = SN_SANITIZED ? 250 : 2000 };
+  enum { BATCHES = SN_SANITIZED ? 200 : 600, MOST_ROWS = SN_SANITIZED ? 250 : 2000 };
   random_graph *r = random_graph_make(7, 2, 30);
   world w;
   sn_plan_options options = {.struct_size = sizeof options, .training = true};
@@ -311,15 +311,15 @@ START_TEST(room_grows_and_stops) {
   options.n_fetches = (size_t)r->n_fetches;
   ck_sn_ok(world_open(&w, r->g, "cpu*2", 0, &options));
   ck_assert_uint_eq(sn_session_replans(w.session), 0);
-  float *data = make_input(3, ROWS * 64);
+  float *data = make_input(3, MOST_ROWS * 64);
   size_t replans = 0, bytes = 0;
-  for (int step = 0; step < STEPS; step++) {
+  for (int step = 0; step < BATCHES; step++) {
     sn_feed feeds[4];
-    int64_t rows = (int64_t)sn__rng_below(1, 1, (uint64_t)step, ROWS);
+    int64_t rows = (int64_t)sn__rng_below(1, 1, (uint64_t)step, MOST_ROWS);
     for (size_t i = 0; i < r->g->n_inputs; i++)
       feeds[i] = (sn_feed){sn_graph_input(r->g, i), data, NULL, rows};
     ck_sn_ok(run_step(w.session, feeds, r->g->n_inputs, NULL, 0));
-    if (step == STEPS / 2) {
+    if (step == BATCHES / 2) {
       replans = sn_session_replans(w.session);
       bytes = sn_session_memory_on(w.session, 0).arena_bytes;
     }
@@ -584,6 +584,8 @@ START_TEST(sessions_take_turns) {
       sn_timepoint before, done;
       fetch.data = got;
       ck_sn_ok(sn_session_step(order[1 - k % 2], &args, &before)); /* nobody waits for it */
+      /* More room while that step is in flight: it must end before its arenas move. */
+      ck_sn_ok(sn_session_reserve(order[k], &(sn_extent){"batch", rows + 7 * (k + 1)}, 1));
       memset(got, 0, bytes);
       ck_sn_ok(sn_session_step(order[k], &args, &done));
       ck_sn_ok(sn_session_wait(order[k], done));

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "core/graph_impl.h"
+#include "core/run/session_impl.h"
 #include "core/sha256.h"
 
 enum { N_VARIANTS = SN_TRAIN_LAST + 1, EVAL = N_VARIANTS, EVAL_WITH_LOSSES, N_PROGRAMS };
@@ -218,7 +219,8 @@ static int64_t elements_of(const sn_trainer *t, const sn_feed *feeds, size_t n, 
   return 0;
 }
 
-/* What each loss is divided by, over the whole batch: known before any of it is computed. */
+/* What each loss is divided by, over a batch that has been checked: known before any part of it is
+ * computed. */
 static void total_weights(const sn_trainer *t, const sn_feed *feeds, size_t n) {
   int64_t rows = rows_of(t, feeds, n);
   for (size_t l = 0; l < t->model->n_losses; l++) {
@@ -231,7 +233,8 @@ static void total_weights(const sn_trainer *t, const sn_feed *feeds, size_t n) {
     if (w == NULL) continue;
     double sum = 0;
     for (int64_t i = 0; i < count; i++)
-      sum += (double)((const float *)w->data)[i];
+      sum += f64 ? ((const double *)w->data)[i] : (double)((const float *)w->data)[i];
+    bool f64 = t->model->values[loss->weights].dtype == SN_F64;
     t->weights[l] = sum;
   }
 }
@@ -296,15 +299,30 @@ static sn_status run(sn_trainer *t, int which, const sn_feed *feeds, size_t n_fe
                        .row_base = row_base,
                        .hold_step = which == SN_TRAIN_FIRST || which == SN_TRAIN_MIDDLE};
   sn_timepoint done;
-  SN_TRY(sn_session_step(t->programs[which].session, &args, &done));
-  return sn_session_wait(t->programs[which].session, done);
+  sn_session *s = t->programs[which].session;
+  SN_TRY(sn_session_step(s, &args, &done));
+  SN_TRY(sn_session_wait(s, done));
+  for (size_t l = 0; weights == NULL && l < n_losses; l++)
+    t->weights[l] = sn_session_loss_weight(s, l);
+  return SN_OK;
+}
+
+/* A batch that is going to be cut is checked as a whole first: offsets and weights are read before
+ * any session sees them. */
+static sn_status weigh_whole_batch(sn_trainer *t, const sn_feed *feeds, size_t n_feeds) {
+  SN_TRY(need_program(t, SN_TRAIN_FIRST));
+  sn_step_args args = {.struct_size = sizeof args, .feeds = feeds, .n_feeds = n_feeds};
+  SN_TRY(
+      sn_status_context(sn__session_measure(t->programs[SN_TRAIN_FIRST].session, &args), "step"));
+  total_weights(t, feeds, n_feeds);
+  return SN_OK;
 }
 
 sn_status sn_trainer_step(sn_trainer *t, const sn_feed *feeds, size_t n_feeds, double *out_losses) {
   size_t n_losses = t->model->n_losses;
   int64_t rows = rows_of(t, feeds, n_feeds);
   int64_t parts = t->micro_batches < rows ? t->micro_batches : rows > 0 ? rows : 1;
-  total_weights(t, feeds, n_feeds);
+  if (parts > 1) SN_TRY(weigh_whole_batch(t, feeds, n_feeds));
   for (size_t l = 0; out_losses != NULL && l < n_losses; l++)
     out_losses[l] = 0;
   for (int64_t part = 0; part < parts; part++) {
@@ -318,7 +336,7 @@ sn_status sn_trainer_step(sn_trainer *t, const sn_feed *feeds, size_t n_feeds, d
       SN_TRY(cut_feeds(t, feeds, n_feeds, from, to));
       part_feeds = t->feeds;
     }
-    SN_TRY(run(t, which, part_feeds, n_feeds, NULL, 0, true, from, t->weights));
+    SN_TRY(run(t, which, part_feeds, n_feeds, NULL, 0, true, from, parts > 1 ? t->weights : NULL));
     for (size_t l = 0; out_losses != NULL && l < n_losses; l++)
       out_losses[l] += t->weights[l] > 0 ? (double)t->sums[l] / t->weights[l] : 0;
   }
@@ -329,9 +347,8 @@ sn_status sn_trainer_evaluate(sn_trainer *t, const sn_feed *feeds, size_t n_feed
                               const sn_fetch *fetches, size_t n_fetches, double *out_losses,
                               double *out_weights) {
   bool losses = out_losses != NULL;
-  total_weights(t, feeds, n_feeds);
   SN_TRY(run(t, losses ? EVAL_WITH_LOSSES : EVAL, feeds, n_feeds, fetches, n_fetches, losses, 0,
-             losses ? t->weights : NULL));
+             NULL));
   for (size_t l = 0; losses && l < t->model->n_losses; l++) {
     out_losses[l] = t->weights[l] > 0 ? (double)t->sums[l] / t->weights[l] : 0;
     if (out_weights != NULL) out_weights[l] = t->weights[l];

@@ -132,6 +132,42 @@ START_TEST(test_mistakes) {
 }
 END_TEST
 
+/* Whole or in parts, a batch that makes no sense is refused before anything of it is read. */
+START_TEST(test_bad_feeds) {
+  sn_graph *g = NULL;
+  sn_trainer *t = NULL;
+  ck_sn_ok(sn_graph_create(&g));
+  ck_sn_ok(sn_h3_build(g, &tiny));
+  sn_trainer_options o = {.struct_size = sizeof o, .threads = 1, .micro_batches = _i == 0 ? 1 : 3};
+  ck_sn_ok(sn_trainer_create(g, &o, &t));
+  h3_batch b = h3_make(g, &tiny, 1, 6, 1);
+  sn_feed feeds[4];
+  double loss = 0;
+
+  memcpy(feeds, b.feeds, sizeof feeds);
+  feeds[3].rows = (int64_t)1 << 30;
+  ck_sn_fails(sn_trainer_step(t, feeds, 4, &loss), SN_CODE_INVALID, "'outcome' is fed with");
+  ck_sn_fails(sn_trainer_evaluate(t, feeds, 4, NULL, 0, &loss, NULL), SN_CODE_INVALID,
+              "'outcome' is fed with");
+  feeds[3].rows = -1;
+  ck_sn_fails(sn_trainer_step(t, feeds, 4, &loss), SN_CODE_INVALID, "is fed with -1 rows");
+  feeds[3] = b.feeds[3];
+  feeds[3].data = NULL;
+  ck_sn_fails(sn_trainer_step(t, feeds, 4, &loss), SN_CODE_INVALID, "'outcome' is fed with NULL");
+  ck_sn_fails(sn_trainer_step(t, feeds, 3, &loss), SN_CODE_INVALID, "'outcome' is not fed");
+  feeds[3] = b.feeds[3];
+  feeds[3].value = (sn_value){g, 1u << 30};
+  ck_sn_fails(sn_trainer_step(t, feeds, 4, &loss), SN_CODE_INVALID, "which is no input");
+  feeds[3] = b.feeds[3];
+  b.sequence_offsets[2] = (int64_t)1 << 40;
+  ck_sn_fails(sn_trainer_step(t, feeds, 4, &loss), SN_CODE_DATA, "offsets must not decrease");
+
+  h3_free(&b);
+  sn_trainer_free(t);
+  sn_graph_free(g);
+}
+END_TEST
+
 static Suite *make_suite(void) {
   Suite *suite = suite_create("trainer");
   TCase *c = tcase_create("h3");
@@ -140,6 +176,7 @@ static Suite *make_suite(void) {
   tcase_add_test(c, test_same_bits_everywhere);
   tcase_add_test(c, test_micro_batches);
   tcase_add_test(c, test_mistakes);
+  tcase_add_loop_test(c, test_bad_feeds, 0, 2);
   suite_add_tcase(suite, c);
   return suite;
 }

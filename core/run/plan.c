@@ -226,6 +226,7 @@ size_t sn_plan_device_count(const sn_plan *p) {
 
 sn_plan_device sn_plan_device_at(const sn_plan *p, size_t i) {
   const sn_graph *g = p->graph;
+  if (i >= sn_plan_device_count(p)) return (sn_plan_device){0};
   sn_plan_device d = {.name = p->topology->devices[i].name};
   for (uint32_t q = 0; p->memory != NULL && q < SN__QUEUE_COUNT; q++) {
     const sn__arena_plan *arena = &p->memory->arenas[i * SN__QUEUE_COUNT + q];
@@ -256,6 +257,7 @@ size_t sn_plan_node_count(const sn_plan *p) {
 sn_plan_node sn_plan_node_at(const sn_plan *p, size_t i) {
   static const char *const phases[] = {"forward", "backward", "update"};
   const sn__task *t = &p->schedule->tasks[i];
+  if (i >= p->schedule->n_tasks) return (sn_plan_node){.device = -1};
   const sn__node *n = &p->graph->nodes[t->node];
   return (sn_plan_node){.node = t->node,
                         .name = n->name,
@@ -274,6 +276,7 @@ sn_plan_node sn_plan_node_at(const sn_plan *p, size_t i) {
 size_t sn_plan_wait(const sn_plan *p, size_t i, size_t wait) {
   const sn__schedule *s = p->schedule;
   const sn__queue_point *w = &s->waits[s->tasks[i].first_wait + wait];
+  if (i >= s->n_tasks || wait >= s->tasks[i].n_waits) return s->n_tasks;
   return s->queue_tasks[s->queue_first[w->queue] + w->position];
 }
 

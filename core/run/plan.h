@@ -42,6 +42,9 @@ SN_API void sn_plan_free(sn_plan *plan);
 
 /* ---- looking ------------------------------------------------------------------------------- */
 
+/* Numbers past the end give an empty struct: no texts, devices -1. Times in ns, sizes in bytes;
+ * texts are borrowed from the plan. */
+
 typedef struct sn_plan_device {
   const char *name;
   size_t arena_bytes;    /* of both lanes; 0 unless memory was planned with the plan */
@@ -66,10 +69,11 @@ typedef struct sn_plan_node {
 
 SN_API size_t sn_plan_device_count(const sn_plan *plan);
 SN_API sn_plan_device sn_plan_device_at(const sn_plan *plan, size_t i);
-/* What runs, in order of predicted start. Borrowed texts. */
+/* What runs, in order of predicted start. */
 SN_API size_t sn_plan_node_count(const sn_plan *plan);
 SN_API sn_plan_node sn_plan_node_at(const sn_plan *plan, size_t i);
-/* The node (as numbered by sn_plan_node_at) whose end node i waits for beside its queue's order. */
+/* The node (as numbered by sn_plan_node_at) whose end node i waits for beside its queue's order;
+ * sn_plan_node_count() when it has no such wait. */
 SN_API size_t sn_plan_wait(const sn_plan *plan, size_t i, size_t wait);
 SN_API int64_t sn_plan_step_ns(const sn_plan *plan); /* predicted */
 SN_API bool sn_plan_is_training(const sn_plan *plan);

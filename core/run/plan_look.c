@@ -16,6 +16,7 @@ size_t sn_plan_placed_count(const sn_plan *p) {
 }
 
 sn_plan_placed sn_plan_placed_at(const sn_plan *p, size_t i) {
+  if (i >= sn_plan_placed_count(p)) return (sn_plan_placed){.device = -1};
   const sn__node *n = &p->graph->nodes[i + 1];
   return (sn_plan_placed){.node = (uint32_t)(i + 1),
                           .name = n->name,
@@ -64,8 +65,9 @@ size_t sn_plan_copy_count(const sn_plan *p) {
 sn_plan_copy sn_plan_copy_at(const sn_plan *p, size_t i) {
   const sn_graph *g = p->graph;
   uint32_t t = 0;
-  for (size_t seen = 0;; t++)
+  for (size_t seen = 0; t < p->schedule->n_tasks; t++)
     if (is_copy(&g->nodes[p->schedule->tasks[t].node]) && seen++ == i) break;
+  if (t == p->schedule->n_tasks) return (sn_plan_copy){.from = -1, .to = -1};
   uint32_t node = p->schedule->tasks[t].node;
   const sn__node *n = &g->nodes[node];
   int from = g->nodes[g->values[n->in[0]].node].device;
@@ -75,7 +77,7 @@ sn_plan_copy sn_plan_copy_at(const sn_plan *p, size_t i) {
                         .from = from,
                         .to = n->device,
                         .bytes = bytes,
-                        .ns = sn_topology_copy_ns(p->topology, from, n->device, bytes),
+                        .ns = p->schedule->tasks[t].cost_ns,
                         .path = sn_topology_link(p->topology, from, n->device)->path,
                         .phase = phase_name(n->phase)};
 }
@@ -93,16 +95,19 @@ size_t sn_plan_variable_count(const sn_plan *p) {
   return count;
 }
 
-/* The graph's number of the i-th variable that is no slot. */
+/* The graph's number of the i-th variable that is no slot; n_variables when there is none. */
 static uint32_t variable_at(const sn_graph *g, size_t i) {
   uint32_t v = 0;
-  for (size_t seen = 0;; v++)
-    if (g->variables[v].owner == 0 && seen++ == i) return v;
+  for (size_t seen = 0; v < g->n_variables; v++)
+    if (g->variables[v].owner == 0 && seen++ == i) break;
+  return v;
 }
 
 sn_plan_variable sn_plan_variable_at(const sn_plan *p, size_t i) {
   const sn_graph *g = p->graph;
   uint32_t number = variable_at(g, i);
+  if (number == g->n_variables)
+    return (sn_plan_variable){.device = -1, .gradient_device = -1, .update_device = -1};
   const sn__variable *v = &g->variables[number];
   sn_plan_variable out = {.name = v->name,
                           .device = device_of(g, v->value),

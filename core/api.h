@@ -31,7 +31,4 @@
 #define SN_END_DECLS
 #endif
 
-/* The first field of every options struct holds its size, which also versions it. */
-#define SN_OPTIONS_HEAD size_t struct_size
-
 #endif

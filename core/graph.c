@@ -61,6 +61,13 @@ sn_value sn_graph_fail(sn_graph *g, sn_status status) {
   return (sn_value){g, 0};
 }
 
+bool sn_graph_options(sn_graph *g, const void *options, size_t size, const char *what,
+                      void *out_options) {
+  sn_status status = sn_options_read(options, size, what, out_options);
+  if (status != SN_OK) sn_graph_fail(g, status);
+  return status == SN_OK;
+}
+
 /* ---- cloning ------------------------------------------------------------------------------- */
 
 static bool clone_text(sn_graph *g, const char **text) {

@@ -19,6 +19,7 @@
 #ifndef SN_CORE_GRAPH_H
 #define SN_CORE_GRAPH_H
 
+#include "core/options.h"
 #include "core/shape.h"
 
 SN_BEGIN_DECLS
@@ -44,8 +45,8 @@ typedef struct sn_set {
   sn_value offsets;
 } sn_set;
 
-/* A loss as the graph knows it: the sum over the batch's rows (f32 scalar). See sn__graph_add_loss.
- */
+/* A loss as the graph knows it: the sum over the batch's rows (or elements), a scalar of the
+ * prediction's type. A step divides it by its weight: see sn_loss_options and sn_step_args. */
 typedef struct sn_loss {
   sn_value sum;
   uint32_t index; /* its number in the graph, from 0 */
@@ -72,6 +73,9 @@ SN_API SN_MUST_USE sn_status sn_graph_status(const sn_graph *graph);
 /* Records a mistake made by code that builds on this API (a layer); the first one is kept. Takes
  * ownership. Returns the invalid value so that a builder can end with it. */
 SN_API sn_value sn_graph_fail(sn_graph *graph, sn_status status);
+/* sn_options_read() for builders: false after recording the mistake. */
+SN_API SN_MUST_USE bool sn_graph_options(sn_graph *graph, const void *options, size_t size,
+                                         const char *what, void *out_options);
 
 /* ---- inputs -------------------------------------------------------------------------------- */
 

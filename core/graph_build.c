@@ -501,15 +501,12 @@ static sn_value add_variable(sn_graph *g, const char *name, sn_dtype dtype, sn_s
 sn_value sn_variable_opt(sn_graph *g, const char *name, sn_dtype dtype, sn_shape shape,
                          const sn_variable_options *options) {
   if (!name_ok(name)) return fail_name(g, "variable", name);
+  sn_variable_options o;
+  if (!sn_graph_options(g, options, sizeof o, "variable", &o)) return sn__value_at(g, 0);
   if (g->status != SN_OK) return sn__value_at(g, 0);
   char *full = path_text(g, g->modules[g->module].path, name, 0);
   if (full == NULL) return fail_oom(g);
-  sn__variable what = {0};
-  if (options != NULL) {
-    what.init = options->init;
-    what.frozen = options->frozen;
-    what.no_decay = options->no_decay;
-  }
+  sn__variable what = {.init = o.init, .frozen = o.frozen, .no_decay = o.no_decay};
   return add_variable(g, full, dtype, shape, &what);
 }
 

@@ -15,6 +15,7 @@
 #define SN_IO_DATASET_H
 
 #include "core/dtype.h"
+#include "core/options.h"
 
 SN_BEGIN_DECLS
 

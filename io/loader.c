@@ -243,15 +243,12 @@ static sn_status make_threads(sn_loader *l, int threads) {
   return SN_OK;
 }
 
-static sn_status check_options(const sn_loader_options *o, const sn_dataset *d) {
-  if (o == NULL || o->struct_size < sizeof *o)
-    return sn_status_make(SN_CODE_INVALID, "loader options: set struct_size and batch");
+static sn_status check_options(const sn_loader_options *o) {
   if (o->batch < 1)
     return sn_status_make(SN_CODE_INVALID, "batch %" PRId64 ": at least 1", o->batch);
   if (o->threads > SN__LOADER_MOST_THREADS)
     return sn_status_make(SN_CODE_INVALID, "%d loader threads: at most %d", o->threads,
                           SN__LOADER_MOST_THREADS);
-  (void)d;
   return SN_OK;
 }
 
@@ -277,18 +274,20 @@ static sn_status create(sn_loader *l, const sn_preparation *p, const int64_t *ro
 sn_status sn_loader_create(const sn_dataset *dataset, const sn_preparation *preparation,
                            const int64_t *rows, int64_t n_rows, const sn_loader_options *options,
                            sn_loader **out_loader) {
-  SN_TRY(check_options(options, dataset));
+  sn_loader_options known, *o = &known;
+  SN_TRY(sn_options_read(options, sizeof known, "sn_loader_create", &known));
+  SN_TRY(check_options(o));
   sn_loader *l = sn__calloc(1, sizeof *l);
   if (l == NULL) return sn_status_out_of_memory();
   pthread_mutex_init(&l->lock, NULL);
   pthread_cond_init(&l->changed, NULL);
   l->dataset = dataset;
-  l->batch = options->batch;
-  l->shuffle = options->shuffle;
-  l->seed = options->seed;
-  l->memory = options->memory > 0 ? options->memory : (size_t)256 << 20;
+  l->batch = o->batch;
+  l->shuffle = o->shuffle;
+  l->seed = o->seed;
+  l->memory = o->memory > 0 ? o->memory : (size_t)256 << 20;
   if (l->memory < 4096) l->memory = 4096;
-  int threads = options->threads == 0 ? 1 : options->threads < 0 ? 0 : options->threads;
+  int threads = o->threads == 0 ? 1 : o->threads < 0 ? 0 : o->threads;
   sn_status s = create(l, preparation, rows, n_rows, threads);
   if (s != SN_OK) {
     sn_loader_free(l);

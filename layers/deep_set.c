@@ -14,7 +14,9 @@ static sn_value pool(sn_graph *g, sn_set x, sn_pool how) {
                         "a set is pooled by mean, sum, max or attention; it has no last element"));
 }
 
-sn_value sn_deep_set_opt(sn_graph *g, sn_set x, const sn_deep_set_options *o) {
+sn_value sn_deep_set_opt(sn_graph *g, sn_set x, const sn_deep_set_options *options) {
+  sn_deep_set_options known, *o = &known;
+  if (!sn_graph_options(g, options, sizeof known, "deep_set", &known)) return (sn_value){g, 0};
   sn_activation activation = o->activation == SN_LINEAR ? SN_RELU : o->activation;
   sn_module_begin(g, o->name != NULL ? o->name : "deep_set");
   for (size_t i = 0; i < o->n_phi; i++)

@@ -16,7 +16,9 @@ static int64_t features_of(sn_graph *g, sn_value x, const char *layer) {
   return shape.dims[shape.rank - 1];
 }
 
-sn_value sn_dense_opt(sn_graph *g, sn_value x, const sn_dense_options *o) {
+sn_value sn_dense_opt(sn_graph *g, sn_value x, const sn_dense_options *options) {
+  sn_dense_options known, *o = &known;
+  if (!sn_graph_options(g, options, sizeof known, "dense", &known)) return (sn_value){g, 0};
   const char *name = o->name != NULL ? o->name : "dense";
   int64_t features = features_of(g, x, name);
   if (features == 0) return (sn_value){g, 0};

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "layers/layers.h"
 
-sn_value sn_embedding_opt(sn_graph *g, sn_value ids, const sn_embedding_options *o) {
+sn_value sn_embedding_opt(sn_graph *g, sn_value ids, const sn_embedding_options *options) {
+  sn_embedding_options known, *o = &known;
+  if (!sn_graph_options(g, options, sizeof known, "embedding", &known)) return (sn_value){g, 0};
   const char *name = o->name != NULL ? o->name : "embedding";
   if (o->count < 1 || o->units < 1)
     return sn_graph_fail(g,

@@ -11,7 +11,9 @@ static sn_value vector(sn_graph *g, const char *name, sn_value x, double start, 
                      .no_decay = true);
 }
 
-sn_value sn_layer_norm_opt(sn_graph *g, sn_value x, const sn_norm_options *o) {
+sn_value sn_layer_norm_opt(sn_graph *g, sn_value x, const sn_norm_options *options) {
+  sn_norm_options known, *o = &known;
+  if (!sn_graph_options(g, options, sizeof known, "layer_norm", &known)) return (sn_value){g, 0};
   sn_module_begin(g, o->name != NULL ? o->name : "layer_norm");
   sn_value scale = o->no_scale ? (sn_value){g, 0} : vector(g, "weight", x, 1, false);
   sn_value shift = o->no_shift ? (sn_value){g, 0} : vector(g, "bias", x, 0, false);
@@ -20,7 +22,9 @@ sn_value sn_layer_norm_opt(sn_graph *g, sn_value x, const sn_norm_options *o) {
   return y;
 }
 
-sn_value sn_batch_norm_opt(sn_graph *g, sn_value x, const sn_norm_options *o) {
+sn_value sn_batch_norm_opt(sn_graph *g, sn_value x, const sn_norm_options *options) {
+  sn_norm_options known, *o = &known;
+  if (!sn_graph_options(g, options, sizeof known, "batch_norm", &known)) return (sn_value){g, 0};
   sn_module_begin(g, o->name != NULL ? o->name : "batch_norm");
   sn_value scale = o->no_scale ? (sn_value){g, 0} : vector(g, "weight", x, 1, false);
   sn_value shift = o->no_shift ? (sn_value){g, 0} : vector(g, "bias", x, 0, false);

@@ -43,7 +43,9 @@ sn_value sn_set_max(sn_graph *g, sn_set x) {
 }
 
 static sn_value attention(sn_graph *g, sn_value x, sn_value offsets,
-                          const sn_attention_options *o) {
+                          const sn_attention_options *options) {
+  sn_attention_options known, *o = &known;
+  if (!sn_graph_options(g, options, sizeof known, "attention", &known)) return (sn_value){g, 0};
   sn_shape shape = sn_value_shape(x);
   if (!sn_value_ok(x)) return (sn_value){g, 0};
   int64_t units = o->units > 0 ? o->units : shape.dims[shape.rank - 1];

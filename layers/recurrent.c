@@ -38,9 +38,12 @@ static sn_value drop_between(sn_graph *g, sn_value x, sn_value map, sn_value off
   return sn_reorder(g, sn_dropout_op(g, rows, offsets, rate), map, false);
 }
 
-static sn_sequence recurrent(sn_graph *g, sn_sequence x, const sn_recurrent_options *o,
-                             const char *name, int64_t gates, recurrent_op op) {
+static sn_sequence recurrent(sn_graph *g, sn_sequence x, const sn_recurrent_options *options,
+                             const char *kind, int64_t gates, recurrent_op op) {
   sn_sequence none = {{g, 0}, {g, 0}};
+  sn_recurrent_options known, *o = &known;
+  if (!sn_graph_options(g, options, sizeof known, kind, &known)) return none;
+  const char *name = o->name != NULL ? o->name : kind;
   sn_shape shape = sn_value_shape(x.values);
   if (!sn_value_ok(x.values)) return none;
   if (shape.rank != 2 || o->units < 1 || o->layers < 0) {
@@ -73,9 +76,9 @@ static sn_sequence recurrent(sn_graph *g, sn_sequence x, const sn_recurrent_opti
 }
 
 sn_sequence sn_lstm_opt(sn_graph *g, sn_sequence x, const sn_recurrent_options *o) {
-  return recurrent(g, x, o, o->name != NULL ? o->name : "lstm", 4, sn_lstm_op);
+  return recurrent(g, x, o, "lstm", 4, sn_lstm_op);
 }
 
 sn_sequence sn_gru_opt(sn_graph *g, sn_sequence x, const sn_recurrent_options *o) {
-  return recurrent(g, x, o, o->name != NULL ? o->name : "gru", 3, sn_gru_op);
+  return recurrent(g, x, o, "gru", 3, sn_gru_op);
 }

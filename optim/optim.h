@@ -69,7 +69,7 @@ typedef struct sn_optimizer_options {
  * default). */
 SN_API double sn_schedule_rate(const sn_schedule_options *schedule, double learning_rate,
                                int64_t step);
-/* The learning rate with the default in place of zero. */
+/* The learning rate with the default in place of zero; 0 when struct_size is not set. */
 SN_API double sn_optimizer_rate(const sn_optimizer_options *options);
 /* INVALID, naming the option, its number and what it must be. */
 SN_API SN_MUST_USE sn_status sn_optimizer_check(const sn_optimizer_options *options);

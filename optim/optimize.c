@@ -239,7 +239,9 @@ static sn_status build(pass *p) {
 sn_status sn__optimize(const sn_graph *differentiated, const sn_optimizer_options *options,
                        sn_train_variant variant, sn_graph **out_train) {
   SN_TRY(sn_optimizer_check(options));
-  pass p = {.o = sn__optimizer_defaults(options), .variant = variant};
+  sn_optimizer_options known;
+  SN_TRY(sn_options_read(options, sizeof known, "optimizer", &known));
+  pass p = {.o = sn__optimizer_defaults(&known), .variant = variant};
   SN_TRY(sn__graph_clone(differentiated, &p.g));
   uint32_t module = p.g->module;
   sn_status status = build(&p);

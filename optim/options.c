@@ -63,7 +63,11 @@ sn_optimizer_options sn__optimizer_defaults(const sn_optimizer_options *options)
 }
 
 double sn_optimizer_rate(const sn_optimizer_options *options) {
-  return sn__optimizer_defaults(options).learning_rate;
+  sn_optimizer_options known;
+  sn_status status = sn_options_read(options, sizeof known, "optimizer", &known);
+  if (status == SN_OK) return sn__optimizer_defaults(&known).learning_rate;
+  sn_status_free(status);
+  return 0;
 }
 
 double sn_schedule_rate(const sn_schedule_options *s, double learning_rate, int64_t step) {
@@ -96,9 +100,11 @@ static sn_status check_schedule(const sn_schedule_options *s, double rate) {
                           name);
   bool horizon = s->kind == SN_SCHEDULE_COSINE || s->kind == SN_SCHEDULE_ONE_CYCLE;
   if (horizon && s->total_steps <= s->warmup_steps)
-    return sn_status_make(SN_CODE_INVALID,
-                          "schedule '%s' needs total_steps (%lld) above warmup_steps (%lld)", name,
-                          (long long)s->total_steps, (long long)s->warmup_steps);
+    return sn_status_make(
+        SN_CODE_INVALID,
+        "schedule '%s' needs total_steps (%lld) above warmup_steps (%lld): shorten the "
+        "warm-up, or train for longer",
+        name, (long long)s->total_steps, (long long)s->warmup_steps);
   if (s->kind == SN_SCHEDULE_STEP && s->step_size == 0)
     return sn_status_make(SN_CODE_INVALID, "schedule 'step' needs a step_size");
   bool factor = s->kind == SN_SCHEDULE_STEP || s->kind == SN_SCHEDULE_EXPONENTIAL;
@@ -114,10 +120,12 @@ static sn_status check_schedule(const sn_schedule_options *s, double rate) {
 }
 
 sn_status sn_optimizer_check(const sn_optimizer_options *options) {
-  if ((int)options->kind < 0 || options->kind >= SN_OPTIMIZER_COUNT)
+  sn_optimizer_options known;
+  SN_TRY(sn_options_read(options, sizeof known, "optimizer", &known));
+  if ((int)known.kind < 0 || known.kind >= SN_OPTIMIZER_COUNT)
     return sn_status_make(SN_CODE_INVALID, "optimizer: there is no kind number %d",
-                          (int)options->kind);
-  sn_optimizer_options o = sn__optimizer_defaults(options);
+                          (int)known.kind);
+  sn_optimizer_options o = sn__optimizer_defaults(&known);
   const double most = 1.7e308;
   const range ranges[] = {{"learning_rate", o.learning_rate, 0, most},
                           {"momentum", o.momentum, 0, most},

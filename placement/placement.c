@@ -222,8 +222,8 @@ static sn_status decide(sn_placement *pl, sn__problem *p, sn__simulator *simulat
 
 sn_status sn_place(const sn_graph *graph, const sn_topology *topology,
                    const sn_place_options *options, sn_placement **out_placement) {
-  static const sn_place_options defaults = {.struct_size = sizeof(sn_place_options)};
-  if (options == NULL) options = &defaults;
+  sn_place_options o;
+  SN_TRY(sn_options_read(options, sizeof o, "sn_place", &o));
   SN_TRY(sn_graph_status(graph));
   if (graph->n_nodes <= 1) return sn_status_make(SN_CODE_INVALID, "placement: the graph is empty");
   sn__problem *p = NULL;
@@ -232,14 +232,12 @@ sn_status sn_place(const sn_graph *graph, const sn_topology *topology,
   sn_placement *pl = sn__calloc(1, sizeof *pl);
   if (pl == NULL) return sn_status_out_of_memory();
   sn_status status = sn_topology_copy(topology, &pl->topology);
-  if (status == SN_OK)
-    status = sn__problem_create(graph, pl->topology, options->extents, options->n_extents, &p);
-  if (status == SN_OK) status = apply_pins(p, options);
+  if (status == SN_OK) status = sn__problem_create(graph, pl->topology, o.extents, o.n_extents, &p);
+  if (status == SN_OK) status = apply_pins(p, &o);
   if (status == SN_OK) status = sn__simulator_create(p, &simulator);
   if (status == SN_OK) {
     devices = sn__calloc(p->n_units + 1, sizeof *devices);
-    status =
-        devices == NULL ? sn_status_out_of_memory() : decide(pl, p, simulator, options, devices);
+    status = devices == NULL ? sn_status_out_of_memory() : decide(pl, p, simulator, &o, devices);
   }
   sn__free(devices);
   sn__simulator_free(simulator);

@@ -124,7 +124,6 @@ static sn_status decide_placement(sn_trainer *t, const sn_trainer_options *o) {
   sn_graph *train = NULL;
   SN_TRY(sn_training_graph(t->model, &t->optimizer, SN_TRAIN_WHOLE, &train));
   sn_place_options options = o->placement;
-  options.struct_size = sizeof options;
   int64_t *extents = sn__calloc(t->n_symbols + 1, sizeof *extents);
   sn_status status = extents == NULL ? sn_status_out_of_memory() : SN_OK;
   bool known = o->n_extents > 0;
@@ -143,8 +142,12 @@ static sn_status decide_placement(sn_trainer *t, const sn_trainer_options *o) {
   return status;
 }
 
-sn_status sn_trainer_create(const sn_graph *model, const sn_trainer_options *o,
+sn_status sn_trainer_create(const sn_graph *model, const sn_trainer_options *options,
                             sn_trainer **out_trainer) {
+  sn_trainer_options known, *o = &known;
+  SN_TRY(sn_options_read(options, sizeof known, "sn_trainer_create", &known));
+  known.optimizer.struct_size = sizeof known.optimizer;
+  known.placement.struct_size = sizeof known.placement;
   SN_TRY(sn_graph_status(model));
   SN_TRY(sn_optimizer_check(&o->optimizer));
   if (o->micro_batches < 0)
@@ -231,10 +234,10 @@ static void total_weights(const sn_trainer *t, const sn_feed *feeds, size_t n) {
     t->weights[l] = (double)count;
     const sn_feed *w = loss->weights == 0 ? NULL : feed_of(feeds, n, loss->weights);
     if (w == NULL) continue;
+    bool f64 = t->model->values[loss->weights].dtype == SN_F64;
     double sum = 0;
     for (int64_t i = 0; i < count; i++)
       sum += f64 ? ((const double *)w->data)[i] : (double)((const float *)w->data)[i];
-    bool f64 = t->model->values[loss->weights].dtype == SN_F64;
     t->weights[l] = sum;
   }
 }

@@ -3,9 +3,11 @@
 
 sn_status sn_machine_create(const sn_topology *topology, const sn_machine_options *options,
                             sn_machine **out_machine) {
+  sn_machine_options o;
+  SN_TRY(sn_options_read(options, sizeof o, "sn_machine_create", &o));
   sn_machine *m = sn__calloc(1, sizeof *m);
   if (m == NULL) return sn_status_out_of_memory();
-  m->test_seed = options == NULL ? 0 : options->test_seed;
+  m->test_seed = o.test_seed;
   sn__device_options device_options = {.test_seed = m->test_seed};
   sn_status status = sn_topology_copy(topology, &m->topology);
   sn__device **devices = NULL;

@@ -4,6 +4,7 @@
 #define SN_CORE_RUN_MACHINE_H
 
 #include "core/device/desc.h"
+#include "core/options.h"
 
 SN_BEGIN_DECLS
 

@@ -195,10 +195,11 @@ static sn_status make(sn_plan *p, const sn_graph *graph, const sn_topology *topo
 
 sn_status sn_plan_create(const sn_graph *graph, const sn_topology *topology,
                          const sn_plan_options *options, sn_plan **out_plan) {
-  static const sn_plan_options defaults = {.struct_size = sizeof defaults};
+  sn_plan_options o;
+  SN_TRY(sn_options_read(options, sizeof o, "sn_plan_create", &o));
   sn_plan *p = sn__calloc(1, sizeof *p);
   if (p == NULL) return sn_status_out_of_memory();
-  sn_status status = make(p, graph, topology, options == NULL ? &defaults : options);
+  sn_status status = make(p, graph, topology, &o);
   if (status != SN_OK) {
     sn_plan_free(p);
     return sn_status_context(status, "plan");
@@ -225,8 +226,8 @@ size_t sn_plan_device_count(const sn_plan *p) {
 }
 
 sn_plan_device sn_plan_device_at(const sn_plan *p, size_t i) {
-  const sn_graph *g = p->graph;
   if (i >= sn_plan_device_count(p)) return (sn_plan_device){0};
+  const sn_graph *g = p->graph;
   sn_plan_device d = {.name = p->topology->devices[i].name};
   for (uint32_t q = 0; p->memory != NULL && q < SN__QUEUE_COUNT; q++) {
     const sn__arena_plan *arena = &p->memory->arenas[i * SN__QUEUE_COUNT + q];
@@ -256,8 +257,8 @@ size_t sn_plan_node_count(const sn_plan *p) {
 
 sn_plan_node sn_plan_node_at(const sn_plan *p, size_t i) {
   static const char *const phases[] = {"forward", "backward", "update"};
-  const sn__task *t = &p->schedule->tasks[i];
   if (i >= p->schedule->n_tasks) return (sn_plan_node){.device = -1};
+  const sn__task *t = &p->schedule->tasks[i];
   const sn__node *n = &p->graph->nodes[t->node];
   return (sn_plan_node){.node = t->node,
                         .name = n->name,
@@ -275,8 +276,8 @@ sn_plan_node sn_plan_node_at(const sn_plan *p, size_t i) {
 
 size_t sn_plan_wait(const sn_plan *p, size_t i, size_t wait) {
   const sn__schedule *s = p->schedule;
-  const sn__queue_point *w = &s->waits[s->tasks[i].first_wait + wait];
   if (i >= s->n_tasks || wait >= s->tasks[i].n_waits) return s->n_tasks;
+  const sn__queue_point *w = &s->waits[s->tasks[i].first_wait + wait];
   return s->queue_tasks[s->queue_first[w->queue] + w->position];
 }
 

@@ -291,9 +291,11 @@ static sn_status start(sn_session *s, const sn_step_args *args) {
 }
 
 sn_status sn_session_step(sn_session *s, const sn_step_args *args, sn_timepoint *out_done) {
+  sn_step_args known;
+  SN_TRY(sn_options_read(args, sizeof known, "sn_session_step", &known));
   take_turn(s);
   SN_TRY(sn_status_context(take_failure(s), "the step before"));
-  sn_status status = start(s, args);
+  sn_status status = start(s, &known);
   if (status != SN_OK) return sn_status_context(status, "step");
   s->in_flight = true;
   *out_done = (sn_timepoint){++s->steps};
@@ -311,9 +313,9 @@ sn_status sn_session_wait(sn_session *s, sn_timepoint done) {
 
 sn_status sn_session_reserve(sn_session *s, const sn_extent *extents, size_t n_extents) {
   finish(s);
+  if (s->turns->active != NULL) finish(s->turns->active); /* it may be at work in the arenas */
   const sn_graph *g = s->plan->graph;
   int64_t *capacity = sn__calloc(g->n_symbols, sizeof *capacity);
-  if (s->turns->active != NULL) finish(s->turns->active); /* it may be at work in the arenas */
   if (capacity == NULL) return sn_status_out_of_memory();
   for (size_t i = 0; i < g->n_symbols; i++)
     capacity[i] = -1;
@@ -417,10 +419,10 @@ static void leave_turns(sn_session *s) {
 
 static sn_status open_session(sn_session *s, const sn_session_options *options) {
   SN_TRY(check_machine(s->plan, s->machine));
-  SN_TRY(join_turns(s, options != NULL ? options->share : NULL));
+  SN_TRY(join_turns(s, options->share));
   SN_TRY(sn__session_build(s));
-  s->check = options != NULL && options->check;
-  s->step.seed = options != NULL && options->seed != 0 ? options->seed : s->store->seed;
+  s->check = options->check;
+  s->step.seed = options->seed != 0 ? options->seed : s->store->seed;
   SN_TRY(bind_variables(s));
   SN_TRY(upload_constants(s));
   SN_TRY(ensure_timelines(s));
@@ -430,12 +432,14 @@ static sn_status open_session(sn_session *s, const sn_session_options *options) 
 
 sn_status sn_session_create(const sn_plan *plan, sn_store *store, sn_machine *machine,
                             const sn_session_options *options, sn_session **out_session) {
+  sn_session_options o;
+  SN_TRY(sn_options_read(options, sizeof o, "sn_session_create", &o));
   sn_session *s = sn__calloc(1, sizeof *s);
   if (s == NULL) return sn_status_out_of_memory();
   s->plan = plan;
   s->store = store;
   s->machine = machine;
-  sn_status status = open_session(s, options);
+  sn_status status = open_session(s, &o);
   if (status != SN_OK) {
     sn_session_free(s);
     return sn_status_context(status, "session");

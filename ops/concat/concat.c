@@ -61,8 +61,9 @@ const sn_op_def sn__op_concat = {.name = "concat",
                                  .doc = "joins values along one axis"};
 
 sn_value sn_concat_opt(sn_graph *g, sn_values values, const sn_concat_options *options) {
-  sn__concat_attrs a = {0};
-  if (options != NULL) a.axis = options->axis;
+  sn_concat_options o;
+  if (!sn_graph_options(g, options, sizeof o, "concat", &o)) return (sn_value){g, 0};
+  sn__concat_attrs a = {.axis = o.axis};
   if (values.count > 0 && a.axis < 0) a.axis += sn_value_shape(values.items[0]).rank;
   return sn__node_add(g, &sn__op_concat, &a, values.items, values.count, NULL, NULL);
 }

@@ -111,11 +111,12 @@ const sn_op_def sn__op_softmax_cross_entropy_grad = {
 };
 
 sn_loss sn_softmax_cross_entropy_opt(sn_graph *g, sn_value logits, sn_value labels,
-                                     const sn_loss_options *o) {
-  static const sn_loss_options defaults = {.struct_size = sizeof defaults};
-  if (o == NULL) o = &defaults;
-  sn_value in[] = {logits, labels, o->weights}, out[2];
-  size_t n_in = sn_value_ok(o->weights) ? 3 : 2;
+                                     const sn_loss_options *options) {
+  sn_loss_options o;
+  if (!sn_graph_options(g, options, sizeof o, "softmax_cross_entropy", &o))
+    return (sn_loss){sn__value_at(g, 0), 0};
+  sn_value in[] = {logits, labels, o.weights}, out[2];
+  size_t n_in = sn_value_ok(o.weights) ? 3 : 2;
   sn__node_add(g, &sn__op_softmax_cross_entropy, NULL, in, n_in, NULL, out);
-  return sn__loss_finish(g, o, "softmax_cross_entropy", out[0], labels);
+  return sn__loss_finish(g, &o, "softmax_cross_entropy", out[0], labels);
 }

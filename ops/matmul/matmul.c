@@ -153,9 +153,9 @@ const sn_op_def sn__op_matmul = {
 
 /* An activation whose slope can be told from its output is fused; the others need what goes into
  * them kept, so they follow as a node of their own. */
-sn_value sn_matmul_opt(sn_graph *g, sn_value a, sn_value b, const sn_matmul_options *o) {
-  static const sn_matmul_options none = {.struct_size = sizeof none};
-  if (o == NULL) o = &none;
+sn_value sn_matmul_opt(sn_graph *g, sn_value a, sn_value b, const sn_matmul_options *options) {
+  sn_matmul_options known, *o = &known;
+  if (!sn_graph_options(g, options, sizeof known, "matmul", &known)) return (sn_value){g, 0};
   if ((int)o->activation < 0 || o->activation >= SN_ACTIVATION_COUNT)
     return sn_graph_fail(g, sn_status_make(SN_CODE_INVALID, "matmul: there is no activation %d",
                                            (int)o->activation));

@@ -59,19 +59,20 @@ static const sn__attr_def attrs[] = {SN__FLOAT_ATTR(sn__pointwise_attrs, delta)}
       .doc = "sum over rows of weight * the mean over features of " words,                         \
   };                                                                                               \
   sn_loss sn_##NAME##_opt(sn_graph *g, sn_value prediction, sn_value target,                       \
-                          const sn_loss_options *o) {                                              \
-    static const sn_loss_options defaults = {.struct_size = sizeof defaults};                      \
-    if (o == NULL) o = &defaults;                                                                  \
-    sn__pointwise_attrs a = {o->delta == 0 ? 1.0 : o->delta};                                      \
-    sn_value in[] = {prediction, target, o->weights};                                              \
+                          const sn_loss_options *options) {                                        \
+    sn_loss_options o;                                                                             \
+    if (!sn_graph_options(g, options, sizeof o, #NAME, &o))                                        \
+      return (sn_loss){sn__value_at(g, 0), 0};                                                     \
+    sn__pointwise_attrs a = {o.delta == 0 ? 1.0 : o.delta};                                        \
+    sn_value in[] = {prediction, target, o.weights};                                               \
     if (!(a.delta > 0)) {                                                                          \
       sn_graph_fail(                                                                               \
           g, sn_status_make(SN_CODE_INVALID, #NAME ": delta %g must be positive", a.delta));       \
       return (sn_loss){sn__value_at(g, 0), 0};                                                     \
     }                                                                                              \
     sn_value sum =                                                                                 \
-        sn__node_add(g, &sn__op_##NAME, &a, in, sn_value_ok(o->weights) ? 3 : 2, NULL, NULL);      \
-    return sn__loss_finish(g, o, #NAME, sum, target);                                              \
+        sn__node_add(g, &sn__op_##NAME, &a, in, sn_value_ok(o.weights) ? 3 : 2, NULL, NULL);       \
+    return sn__loss_finish(g, &o, #NAME, sum, target);                                             \
   }
 SN__POINTWISE_LOSSES(SN_X)
 #undef SN_X

@@ -62,9 +62,10 @@ static sn_status grad(const sn__grad *c, sn__reduce_kind kind) {
       .cpu = sn__##NAME##_cpu,                                                                     \
       .doc = words,                                                                                \
   };                                                                                               \
-  sn_value sn_##NAME##_opt(sn_graph *g, sn_value x, const sn_reduce_options *o) {                  \
-    sn__reduce_attrs a = {0};                                                                      \
-    if (o != NULL) a = (sn__reduce_attrs){o->all ? 0 : o->axis, o->all, o->keep_dim};              \
+  sn_value sn_##NAME##_opt(sn_graph *g, sn_value x, const sn_reduce_options *options) {            \
+    sn_reduce_options o;                                                                           \
+    if (!sn_graph_options(g, options, sizeof o, #NAME, &o)) return (sn_value){g, 0};               \
+    sn__reduce_attrs a = {o.all ? 0 : o.axis, o.all, o.keep_dim};                                  \
     return sn__node_add(g, &sn__op_##NAME, &a, &x, 1, NULL, NULL);                                 \
   }
 ROW(reduce_sum, SN__REDUCE_SUM, 1, 0, sn__reduce_workspace, "sum over a dimension or over all")

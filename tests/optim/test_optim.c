@@ -40,7 +40,9 @@ static sn_graph *forward_graph(void) {
 
 static sn_graph *training_graph(const sn_optimizer_options *o, sn_train_variant variant) {
   sn_graph *g = forward_graph(), *t = NULL;
-  ck_sn_ok(sn_training_graph(g, o, variant, &t));
+  sn_optimizer_options sized = *o; /* the tables of options leave it out */
+  sized.struct_size = sizeof sized;
+  ck_sn_ok(sn_training_graph(g, &sized, variant, &t));
   sn_graph_free(g);
   return t;
 }
@@ -341,8 +343,12 @@ START_TEST(refusals) {
                {{.schedule = {.kind = SN_SCHEDULE_EXPONENTIAL}}, "gamma is 0"},
                {{.schedule = {.kind = SN_SCHEDULE_COSINE, .total_steps = 4, .min_rate = 1}},
                 "min_rate is 1"}};
-  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-    ck_sn_fails(sn_optimizer_check(&cases[i].o), SN_CODE_INVALID, cases[i].words);
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    sn_optimizer_options o = cases[i].o;
+    ck_sn_fails(sn_optimizer_check(&o), SN_CODE_INVALID, "struct_size");
+    o.struct_size = sizeof o;
+    ck_sn_fails(sn_optimizer_check(&o), SN_CODE_INVALID, cases[i].words);
+  }
 }
 END_TEST
 

@@ -143,7 +143,8 @@ sn_status sn__file_replace(const char *path, const sn__bytes *parts, size_t n_pa
 sn_status sn__file_read(const char *path, size_t most, void **out_data, size_t *out_size) {
   int fd = open(path, O_RDONLY | O_CLOEXEC);
   if (fd < 0) {
-    if (errno == ENOENT) return sn_status_make(SN_CODE_NOT_FOUND, "%s: no such file: check the path", path);
+    if (errno == ENOENT)
+      return sn_status_make(SN_CODE_NOT_FOUND, "%s: no such file: check the path", path);
     return fail("open", path);
   }
   struct stat st;

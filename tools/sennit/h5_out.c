@@ -180,7 +180,7 @@ sn_status h5_out_finish(h5_out *f) {
 void h5_out_free(h5_out *f) {
   if (f == NULL) return;
   close_file(f);
-  if (f->made && !f->done) unlink(f->temporary);
+  if (f->made && !f->done && f->temporary != NULL) unlink(f->temporary);
   sn__free(f->path);
   sn__free(f->temporary);
   sn__free(f);

@@ -64,7 +64,8 @@ class Digits:
             p.data = p.data.double()
 
     def pool(self, rows, how):
-        return torch.stack([r.mean(0) if how == "mean" else r.amax(0) for r in rows])
+        """The gradient of a maximum goes to one element, as it does here: amax would share it among equal ones."""
+        return torch.stack([r.mean(0) if how == "mean" else r.max(0).values for r in rows])
 
     def __call__(self, dense, padded, length, points, row, size):
         count = {m: {k: v.count(",") + 1 for k, v in keys.items() if v.startswith("[")} for m, keys in self.keys.items()}

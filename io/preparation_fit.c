@@ -221,8 +221,11 @@ static sn_status fit_codes(fit *f) {
   }
   sn__free(counts);
   if (s == SN_OK && t->count == 0)
-    s = sn_status_make(SN_CODE_DATA, "%s: %s: every label of the training rows is missing",
-                       sn__h5_file_path(fd->sources[0].file), fd->field.path);
+    s = sn_status_make(
+        SN_CODE_DATA,
+        "%s: %s: every label of the training rows is missing: leave the output out, or "
+        "train on rows that have it",
+        sn__h5_file_path(fd->sources[0].file), fd->field.path);
   return s;
 }
 
@@ -334,9 +337,10 @@ static sn_status unknown_class(const sn__prep_field *pf, const char *name) {
   for (int64_t k = 0; k < t->count; ++k)
     names[k] = t->keys[k].name;
   const char *near = sn__nearest(name, names, (size_t)t->count);
-  sn_status s = sn_status_make(SN_CODE_CONFIG, "class_weights: %s has no class '%s'%s%s%s",
-                               pf->field.path, name, near != NULL ? "; did you mean '" : "",
-                               near != NULL ? near : "", near != NULL ? "'?" : "");
+  sn_status s =
+      sn_status_make(SN_CODE_CONFIG, "class_weights: %s has no class '%s'%s%s%s", pf->field.path,
+                     name, near != NULL ? "; did you mean '" : "; use the labels in it",
+                     near != NULL ? near : "", near != NULL ? "'?" : "");
   sn__free(names);
   return s;
 }

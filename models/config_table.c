@@ -144,7 +144,7 @@ static const sn__key output_keys[] = {
     OUT(path, PATH, ALL, NULL, "dataset of labels or targets; /<name> unless given", ANY),
     OUT(task, CHOICE, ALL, NULL, "classification, regression or multilabel", CHOOSE(tasks)),
     OUT(weight, NUMBER, ALL, "1", "this output's share in the loss", NOT_NEGATIVE),
-    OUT(class_weights, WEIGHTS, CLASSES | MULTILABEL, NULL,
+    OUT(class_weights, WEIGHTS, CLASSES, NULL,
         "balanced, a list in class order, or a map from class to weight", NOT_NEGATIVE),
     OUT(missing, LABEL, ALL, NULL, "the value that means: not known, does not count", ANY,
         .offset2 = offsetof(sn_model_output, missing_number)),

@@ -160,6 +160,9 @@ START_TEST(judges_keys_against_each_other) {
           "did you mean 'cat'?");
   refuses(IN "outputs: {y: {task: classification, labels: [cat, dog], class_weights: [1]}}\n",
           "one weight a label");
+  refuses(IN "outputs: {y: {task: classification, class_weights: [0, 0]}}\n", "all 0");
+  refuses(IN "outputs: {y: {task: multilabel, class_weights: balanced}}\n",
+          "is for task classification");
   refuses(IN OUT "train: {optimizer: sgd, nesterov: true}\n", "needs momentum");
   refuses(IN OUT "train: {batch: 2, micro_batches: 3}\n", "more micro_batches");
   refuses(IN OUT "train: {schedule: step}\n", "needs a step_size");

@@ -240,6 +240,7 @@ static sn_status verify(const char *path, const char *data, size_t size) {
 
 typedef struct visit {
   sn_checkpoint *checkpoint;
+  size_t most; /* bytes of the file: datasets are stored plainly, so none can hold more */
   sn_status status;
   hid_t file;
 } visit;
@@ -271,7 +272,7 @@ sn_status sn__checkpoint_add(sn_checkpoint *c, const char *name, sn_dtype dtype,
   return SN_OK;
 }
 
-static sn_status read_dataset(sn_checkpoint *c, hid_t set, const char *name) {
+static sn_status read_dataset(sn_checkpoint *c, size_t most, hid_t set, const char *name) {
   hid_t space = H5Dget_space(set), type = H5Dget_type(set);
   sn_status status = SN_OK;
   hsize_t dims[SN_MAX_RANK] = {0};
@@ -283,19 +284,23 @@ static sn_status read_dataset(sn_checkpoint *c, hid_t set, const char *name) {
       (rank > 0 && H5Sget_simple_extent_dims(space, dims, NULL) < 0))
     status = sn_status_make(SN_CODE_CORRUPT, "holds '/%s', which no checkpoint has", name);
   sn_shape shape = {rank, {0}};
-  for (int i = 0; status == SN_OK && i < rank; i++)
+  size_t total = sn_dtype_size(dtype);
+  bool fits = true;
+  for (int i = 0; status == SN_OK && i < rank; i++) {
+    fits = fits && dims[i] <= most && sn__size_mul(total, (size_t)dims[i], &total);
     shape.dims[i] = (int64_t)dims[i];
+  }
+  if (status == SN_OK && (!fits || total > most))
+    status = sn_status_make(SN_CODE_CORRUPT, "'/%s' claims more bytes than the file has", name);
   void *data = NULL;
   size_t bytes = 0;
-  int64_t count = 0;
   if (status == SN_OK && tensor)
     status = sn__checkpoint_add(c, name + 8, dtype, &shape, &data, &bytes);
   if (status == SN_OK && text) {
     bytes = (size_t)dims[0];
-    data = bytes < most_bytes ? sn__arena_alloc(&c->arena, bytes + 1) : NULL;
+    data = sn__arena_alloc(&c->arena, bytes + 1);
     status = data == NULL ? sn_status_out_of_memory() : add_text(c, name + 6, data, bytes);
   }
-  (void)count;
   if (status == SN_OK && bytes > 0 &&
       H5Dread(set, memory_type(dtype), H5S_ALL, H5S_ALL, H5P_DEFAULT, data) < 0)
     status = sn_status_make(SN_CODE_CORRUPT, "'/%s' cannot be read", name);
@@ -310,13 +315,13 @@ static herr_t visit_object(hid_t object, const char *name, const H5O_info_t *inf
   if (info->type != H5O_TYPE_DATASET) return 0;
   hid_t set = H5Dopen2(v->file, name, H5P_DEFAULT);
   v->status = set < 0 ? sn_status_make(SN_CODE_CORRUPT, "'/%s' cannot be opened", name)
-                      : read_dataset(v->checkpoint, set, name);
+                      : read_dataset(v->checkpoint, v->most, set, name);
   if (set >= 0) H5Dclose(set);
   return v->status == SN_OK ? 0 : 1;
 }
 
 static sn_status read_image(sn_checkpoint *c, void *image, size_t size) {
-  visit v = {.checkpoint = c, .status = SN_OK, .file = H5I_INVALID_HID};
+  visit v = {.checkpoint = c, .most = size, .status = SN_OK, .file = H5I_INVALID_HID};
   hid_t access = H5Pcreate(H5P_FILE_ACCESS);
   if (access >= 0 && H5Pset_fapl_core(access, (size_t)1 << 20, 0) >= 0 &&
       H5Pset_file_image(access, image, size) >= 0)

@@ -3,6 +3,7 @@
  * that is cut off anywhere leaves the old file or the new one, whole. */
 #include <errno.h>
 #include <fcntl.h>
+#include <hdf5.h>
 #include <sys/stat.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -237,6 +238,55 @@ static void replay(int n, bool renamed, const void *old, size_t old_size, const 
   free(content);
 }
 
+/* A file whose checksum holds, made by hand: one dataset that claims `rows` x `columns` bytes of
+ * which none was ever written. */
+static const char *claims(hsize_t rows, hsize_t columns) {
+  const char *path = in_folder("claims");
+  hid_t create = H5Pcreate(H5P_FILE_CREATE), chunked = H5Pcreate(H5P_DATASET_CREATE);
+  ck_assert_int_ge(H5Pset_userblock(create, 512), 0);
+  ck_assert_int_ge(H5Pset_chunk(chunked, 2, (const hsize_t[]){1, 1}), 0);
+  hid_t file = H5Fcreate(path, H5F_ACC_TRUNC, create, H5P_DEFAULT);
+  hid_t group = H5Gcreate2(file, "tensors", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+  hid_t space = H5Screate_simple(2, (const hsize_t[]){rows, columns}, NULL);
+  hid_t set = H5Dcreate2(group, "w", H5T_STD_U8LE, space, H5P_DEFAULT, chunked, H5P_DEFAULT);
+  ck_assert_int_ge(set, 0);
+  H5Dclose(set);
+  H5Sclose(space);
+  H5Gclose(group);
+  H5Fclose(file);
+  H5Pclose(chunked);
+  H5Pclose(create);
+  void *data = NULL;
+  size_t size = 0;
+  ck_sn_ok(sn__file_read(path, 1 << 20, &data, &size));
+  sn_sha256 hash;
+  uint8_t digest[32];
+  char hex[65];
+  sn_sha256_begin(&hash);
+  sn_sha256_add(&hash, (char *)data + 512, size - 512);
+  sn_sha256_end(&hash, digest);
+  sn_sha256_hex(digest, hex);
+  memset(data, 0, 512);
+  snprintf(data, 512, "sennit checkpoint\nformat_version 1\nmin_reader 1\nbytes %zu\nsha256 %s\n",
+           size - 512, hex);
+  sn__bytes all = {data, size};
+  ck_sn_ok(sn__file_replace(path, &all, 1));
+  sn__free(data);
+  return path;
+}
+
+START_TEST(test_claims) {
+  sn_checkpoint *c = NULL;
+  ck_sn_ok(sn_checkpoint_open(claims(4, 8), &c)); /* what was never written is zeros */
+  ck_assert_uint_eq(sn_checkpoint_tensor_count(c), 1);
+  sn_checkpoint_free(c);
+  static const hsize_t sizes[][2] = {{1 << 20, 1 << 20}, {(hsize_t)1 << 62, 1}, {64, 4096}};
+  for (int i = 0; i < 3; i++)
+    ck_sn_fails(sn_checkpoint_open(claims(sizes[i][0], sizes[i][1]), &c), SN_CODE_CORRUPT,
+                "'/tensors/w' claims more bytes than the file has");
+}
+END_TEST
+
 START_TEST(test_every_prefix_of_a_save) {
   const char *path = in_folder("a.h5"), *after = in_folder("after.h5");
   const sn_named_text old_text[] = {{"old", "old", 3}};
@@ -397,6 +447,7 @@ static Suite *make_suite(void) {
   tcase_add_test(c, test_round_trip);
   tcase_add_test(c, test_same_bytes);
   tcase_add_test(c, test_damage);
+  tcase_add_test(c, test_claims);
   tcase_add_test(c, test_every_prefix_of_a_save);
   tcase_add_test(c, test_every_call_fails);
   tcase_add_test(c, test_places_that_cannot_be_written);

@@ -5,6 +5,10 @@
 
 enum { USUAL_ROWS = 32, USUAL_LENGTH = 16 };
 
+/* What takes longer counts as this long (some hours), so that sums over a step cannot overflow: a
+ * link may have no rate at all. */
+static const int64_t most_ns = (int64_t)10000000000000;
+
 uint32_t sn__value_behind_views(const sn_graph *g, uint32_t value) {
   for (;;) {
     const sn__node *n = &g->nodes[g->values[value].node];
@@ -69,7 +73,7 @@ sn_status sn__mark_needed(const sn_graph *g, const uint32_t *fetches, size_t n_f
 static int64_t whole_ns(double seconds) {
   double ns = seconds * 1e9;
   if (!(ns > 0)) return 0;
-  return ns > 9e15 ? (int64_t)9e15 : (int64_t)ns;
+  return ns > (double)most_ns ? most_ns : (int64_t)ns;
 }
 
 static sn_status too_large(const sn_graph *g, uint32_t value) {
@@ -130,7 +134,7 @@ int64_t sn__work_ns(const sn__cost *work, const sn_device_desc *device) {
 
 int64_t sn__copy_ns(const sn_topology *topology, int from, int to, uint64_t bytes) {
   int64_t ns = sn_topology_copy_ns(topology, from, to, bytes);
-  return ns < 1 ? 1 : ns;
+  return ns < 1 ? 1 : ns > most_ns ? most_ns : ns;
 }
 
 sn_status sn__node_cost_ns(const sn_graph *g, const sn_topology *topology, const int64_t *extents,

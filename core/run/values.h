@@ -29,9 +29,9 @@ SN_API SN_MUST_USE sn_status sn__mark_needed(const sn_graph *graph, const uint32
 /* The work of a node: its op's row, or the bytes it moves where the row has none. */
 SN_API SN_MUST_USE sn_status sn__node_work(const sn_graph *graph, const int64_t *extents,
                                            uint32_t node, sn__cost *out_work);
-/* How long a device takes for some work; at least 1 ns. */
+/* How long a device takes for some work, in whole ns: from 1 to some hours. */
 SN_API int64_t sn__work_ns(const sn__cost *work, const sn_device_desc *device);
-/* How long a copy takes over its link; at least 1 ns. */
+/* How long a copy takes over its link, likewise. */
 SN_API int64_t sn__copy_ns(const sn_topology *topology, int from, int to, uint64_t bytes);
 /* What a placed node costs on its device: its work there, a copy's link, 0 for sources and views.
  */

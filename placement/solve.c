@@ -21,11 +21,10 @@ typedef struct search {
   uint64_t *peak; /* [n_devices] */
 } search;
 
-static bool fits(const search *s, const int *devices) {
+static bool fits(const search *s) {
   const sn_topology *t = s->p->topology;
   for (int d = 0; d < t->n_devices; d++)
     if (t->devices[d].memory_bytes != 0 && s->peak[d] > t->devices[d].memory_bytes) return false;
-  (void)devices;
   return true;
 }
 
@@ -43,7 +42,7 @@ static int64_t judge(search *s, const int *devices) {
   sn__simulate(s->simulator, devices, &out);
   s->evals++;
   int64_t cost = out.step_ns;
-  if (!fits(s, devices)) cost += INT64_MAX / 4;
+  if (!fits(s)) cost += INT64_MAX / 4;
   if (s->spread) {
     int idle = s->p->topology->n_devices - used_devices(s, devices);
     cost += (int64_t)idle * (INT64_MAX / 8 / SN_DEVICES_MOST);
@@ -73,7 +72,7 @@ static void try_single_devices(search *s, sn__solution *solution) {
     sn__simulated out = {.peak_bytes = s->peak};
     sn__simulate(s->simulator, s->trial, &out);
     s->evals++;
-    if (fits(s, s->trial) && out.step_ns < solution->one_device_ns) {
+    if (fits(s) && out.step_ns < solution->one_device_ns) {
       solution->one_device_ns = out.step_ns;
       solution->one_device = d;
     }

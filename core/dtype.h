@@ -25,9 +25,9 @@ typedef enum sn_dtype {
       SN_DTYPE_COUNT
 } sn_dtype;
 
-SN_API const char *sn_dtype_name(sn_dtype dtype); /* "f32"; "none" for SN_DTYPE_NONE */
-SN_API size_t sn_dtype_size(sn_dtype dtype);      /* bytes of one element; 0 for none */
-SN_API bool sn_dtype_is_float(sn_dtype dtype);
+SN_API const char *sn_dtype_name(sn_dtype dtype);     /* "f32"; "none" for SN_DTYPE_NONE */
+SN_API size_t sn_dtype_size(sn_dtype dtype);          /* bytes of one element; 0 for none */
+SN_API bool sn_dtype_is_float(sn_dtype dtype);        /* f32, f64, bf16 */
 SN_API sn_dtype sn_dtype_from_name(const char *name); /* SN_DTYPE_NONE when unknown */
 
 SN_END_DECLS

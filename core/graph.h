@@ -65,6 +65,7 @@ typedef struct sn_values {
                sizeof((const sn_value[]){__VA_ARGS__}) / sizeof(sn_value)})
 #endif
 
+/* An empty graph with its root module open; the caller's own. */
 SN_API SN_MUST_USE sn_status sn_graph_create(sn_graph **out_graph);
 SN_API void sn_graph_free(sn_graph *graph);
 /* The first mistake made while building, as a status of the caller's own; SN_OK when there is none.
@@ -157,19 +158,23 @@ SN_API void sn_output(sn_graph *graph, const char *name, sn_value value);
 
 /* ---- looking ------------------------------------------------------------------------------- */
 
+/* False for the invalid value, which a builder that failed returns. */
 SN_API bool sn_value_ok(sn_value value);
-SN_API sn_dtype sn_value_dtype(sn_value value);
-SN_API sn_shape sn_value_shape(sn_value value);
-SN_API const char *sn_value_name(sn_value value); /* borrowed */
+SN_API sn_dtype sn_value_dtype(sn_value value);   /* SN_DTYPE_NONE when invalid */
+SN_API sn_shape sn_value_shape(sn_value value);   /* rank -1 when invalid */
+SN_API const char *sn_value_name(sn_value value); /* borrowed; "(invalid)" when it is */
 /* "[batch, 64]" in the caller's buffer. */
 SN_API const char *sn_shape_text(const sn_graph *graph, const sn_shape *shape, char *buffer,
                                  size_t size);
+/* Variables in the order in which they were made, those of layers and optimizers included; the
+ * invalid value where there is none. */
 SN_API size_t sn_graph_variable_count(const sn_graph *graph);
 SN_API sn_value sn_graph_variable(const sn_graph *graph, size_t i);
-SN_API sn_value sn_graph_find_variable(const sn_graph *graph,
-                                       const char *name); /* invalid if none */
+SN_API sn_value sn_graph_find_variable(const sn_graph *graph, const char *name);
+/* Outputs in the order in which they were named; out_name (may be NULL) is borrowed. */
 SN_API size_t sn_graph_output_count(const sn_graph *graph);
 SN_API sn_value sn_graph_output(const sn_graph *graph, size_t i, const char **out_name);
+/* Losses in the order in which they were made. */
 SN_API size_t sn_graph_loss_count(const sn_graph *graph);
 /* A loss as it was made. Names are borrowed. */
 typedef struct sn_loss_info {
@@ -181,6 +186,8 @@ typedef struct sn_loss_info {
   sn_value weights;           /* of rows or elements; invalid: all count 1 */
 } sn_loss_info;
 SN_API sn_loss_info sn_graph_loss(const sn_graph *graph, size_t i);
+/* Everything that is fed, in order: data, and what sessions feed themselves (offsets, the seeds of
+ * losses, the step). */
 SN_API size_t sn_graph_input_count(const sn_graph *graph);
 SN_API sn_value sn_graph_input(const sn_graph *graph, size_t i);
 SN_API sn_value sn_graph_find_input(const sn_graph *graph, const char *name);

@@ -38,7 +38,9 @@ static inline int64_t sn_dim_addend(int64_t dim) {
 
 SN_API sn_shape sn_shape_make(int32_t rank,
                               const int64_t *dims); /* rank > SN_MAX_RANK gives rank -1 */
+/* Symbols are equal to themselves alone. */
 SN_API bool sn_shape_equal(const sn_shape *a, const sn_shape *b);
+/* No dimension is a symbol. */
 SN_API bool sn_shape_is_fixed(const sn_shape *shape);
 
 #ifndef __cplusplus

@@ -55,7 +55,7 @@ SN_API SN_MUST_USE sn_status sn_status_context(sn_status status, const char *for
 /* Keeps `first` unless it is SN_OK; the other one is freed. For cleanup that may fail too. */
 SN_API SN_MUST_USE sn_status sn_status_join(sn_status first, sn_status second);
 
-SN_API sn_code sn_status_code(sn_status status);
+SN_API sn_code sn_status_code(sn_status status); /* SN_CODE_OK for SN_OK */
 /* Borrowed; valid until the status is freed; "ok" for SN_OK. One line, no newline at its end. */
 SN_API const char *sn_status_message(sn_status status);
 SN_API const char *sn_code_words(sn_code code);

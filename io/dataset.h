@@ -131,7 +131,7 @@ SN_API SN_MUST_USE sn_status sn_preparation_to_json(const sn_preparation *prepar
                                                     char **out_text);
 SN_API SN_MUST_USE sn_status sn_preparation_from_json(const char *text, size_t length,
                                                       sn_preparation **out_preparation);
-SN_API void sn_text_free(char *text); /* what *_to_json gave */
+SN_API void sn_text_free(char *text); /* what *_to_json and sn_inspect_file gave; NULL is fine */
 
 /* Reads everything once. The first thing that would stop training is the status (DATA: file,
  * dataset, row, column); `warn` hears of what would not (a constant column, a class seen once, a

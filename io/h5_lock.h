@@ -10,8 +10,8 @@
 #include "core/api.h"
 
 SN_BEGIN_DECLS
-SN_API void sn_hdf5_lock(void);
-SN_API void sn_hdf5_unlock(void);
+SN_API void sn_hdf5_lock(void);   /* waits for whoever has it */
+SN_API void sn_hdf5_unlock(void); /* as often as it was taken */
 SN_END_DECLS
 
 #endif

@@ -25,6 +25,7 @@ typedef struct sn_dense_options {
 } sn_dense_options;
 /* x [.., F] -> [.., units]: activation(x W^T + b); variables weight [units, F], bias [units]. */
 SN_API sn_value sn_dense_opt(sn_graph *g, sn_value x, const sn_dense_options *options);
+/* The same layer at every element. */
 SN_API sn_sequence sn_sequence_dense_opt(sn_graph *g, sn_sequence x,
                                          const sn_dense_options *options);
 SN_API sn_set sn_set_dense_opt(sn_graph *g, sn_set x, const sn_dense_options *options);
@@ -47,6 +48,7 @@ typedef struct sn_embedding_options {
 } sn_embedding_options;
 /* ids [..] (i32 or i64) -> [.., units]; variable weight [count, units]. */
 SN_API sn_value sn_embedding_opt(sn_graph *g, sn_value ids, const sn_embedding_options *options);
+/* The same at every element. */
 SN_API sn_sequence sn_sequence_embedding_opt(sn_graph *g, sn_sequence ids,
                                              const sn_embedding_options *options);
 #ifndef __cplusplus
@@ -79,6 +81,7 @@ SN_API sn_sequence sn_gru_opt(sn_graph *g, sn_sequence x, const sn_recurrent_opt
 
 /* ---- pooling: ragged rows -> [batch, F]; an empty row gives zeros --------------------------- */
 
+/* The last, first, mean, greatest (by feature) or sum of each row's elements. */
 SN_API sn_value sn_sequence_last(sn_graph *g, sn_sequence x);
 SN_API sn_value sn_sequence_first(sn_graph *g, sn_sequence x);
 SN_API sn_value sn_sequence_mean(sn_graph *g, sn_sequence x);
@@ -87,6 +90,7 @@ SN_API sn_value sn_sequence_sum(sn_graph *g, sn_sequence x);
 /* The final states of a bidirectional layer: the last of the forward half, the first of the other.
  */
 SN_API sn_value sn_sequence_final(sn_graph *g, sn_sequence x, int64_t units);
+/* Sum, mean or greatest (by feature) of each row's elements, whatever their order. */
 SN_API sn_value sn_set_sum(sn_graph *g, sn_set x);
 SN_API sn_value sn_set_mean(sn_graph *g, sn_set x);
 SN_API sn_value sn_set_max(sn_graph *g, sn_set x);
@@ -159,6 +163,7 @@ SN_API sn_value sn_batch_norm_opt(sn_graph *g, sn_value x, const sn_norm_options
 #define sn_batch_norm(g, x, ...)                                                                   \
   sn_batch_norm_opt((g), (x), SN__OPTIONS(sn_norm_options, __VA_ARGS__))
 #endif
+/* sn_dropout_op() by the row of a dense value, or by row and position of a ragged one. */
 SN_API sn_value sn_dropout(sn_graph *g, sn_value x, double rate);
 SN_API sn_sequence sn_sequence_dropout(sn_graph *g, sn_sequence x, double rate);
 SN_API sn_set sn_set_dropout(sn_graph *g, sn_set x, double rate);

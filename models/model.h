@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A model written in C, as the command loads it: one shared library that exports one symbol.
  *
- *     static sn_status build(sn_graph *g, const sn_model_facts *facts) { ... return
- * sn_graph_status(g); } SN_MODEL_EXPORT const sn_model_v1 sn_model = {sizeof(sn_model_v1),
- * SN_MODEL_ABI, "mine", build};
+ *     static sn_status build(sn_graph *g, const sn_model_facts *facts) {
+ *       ...
+ *       return sn_graph_status(g);
+ *     }
+ *     SN_MODEL_EXPORT const sn_model_v1 sn_model = {sizeof sn_model, SN_MODEL_ABI, "mine", build};
  *
  *     cc -shared -fPIC mine.c $(pkg-config --cflags --libs sennit) -o libmine.so
  *     sennit train --model ./libmine.so --data train.h5 --out run

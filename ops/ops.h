@@ -29,7 +29,7 @@ typedef enum sn_activation {
   SN_SOFTPLUS,
   SN_ACTIVATION_COUNT
 } sn_activation;
-SN_API const char *sn_activation_name(sn_activation activation);
+SN_API const char *sn_activation_name(sn_activation activation); /* "relu" */
 /* False when there is no activation of that name. */
 SN_API bool sn_activation_from_name(const char *name, sn_activation *out);
 
@@ -53,6 +53,7 @@ SN_API sn_value sn_matmul_opt(sn_graph *g, sn_value a, sn_value b,
 
 /* ---- element by element -------------------------------------------------------------------- */
 
+/* Two values broadcast together; equal types. */
 SN_API sn_value sn_add(sn_graph *g, sn_value a, sn_value b);
 SN_API sn_value sn_sub(sn_graph *g, sn_value a, sn_value b);
 SN_API sn_value sn_mul(sn_graph *g, sn_value a, sn_value b);
@@ -61,6 +62,7 @@ SN_API sn_value sn_div(sn_graph *g, sn_value a, sn_value b);
 SN_API sn_value sn_add_n(sn_graph *g, sn_values values);
 /* alpha * x + beta */
 SN_API sn_value sn_affine(sn_graph *g, sn_value x, double alpha, double beta);
+/* Element by element, any float. log and sqrt of what they do not take are NaN. */
 SN_API sn_value sn_neg(sn_graph *g, sn_value x);
 SN_API sn_value sn_exp(sn_graph *g, sn_value x);
 SN_API sn_value sn_log(sn_graph *g, sn_value x);
@@ -91,6 +93,7 @@ typedef struct sn_reduce_options {
   bool all;      /* over every dimension, to a scalar */
   bool keep_dim; /* the reduced dimension stays, as 1 */
 } sn_reduce_options;
+/* Over one dimension or all. Of nothing: 0. Max: the first of equals gets the gradient. */
 SN_API sn_value sn_reduce_sum_opt(sn_graph *g, sn_value x, const sn_reduce_options *options);
 SN_API sn_value sn_reduce_mean_opt(sn_graph *g, sn_value x, const sn_reduce_options *options);
 SN_API sn_value sn_reduce_max_opt(sn_graph *g, sn_value x, const sn_reduce_options *options);
@@ -129,6 +132,7 @@ typedef struct sn_concat_options {
   SN_OPTIONS_HEAD;
   int axis;
 } sn_concat_options;
+/* Joins values of equal type that differ along `axis` alone (negative counts from the end). */
 SN_API sn_value sn_concat_opt(sn_graph *g, sn_values values, const sn_concat_options *options);
 #ifndef __cplusplus
 /* sn_concat(g, SN_VALUES(a, b), .axis = 1) */

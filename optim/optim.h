@@ -22,7 +22,8 @@ typedef enum sn_optimizer_kind {
   SN_ADAGRAD, /* 0.01, epsilon 1e-10   (Duchi et al. 2011) */
   SN_OPTIMIZER_COUNT
 } sn_optimizer_kind;
-SN_API const char *sn_optimizer_name(sn_optimizer_kind kind);
+SN_API const char *sn_optimizer_name(sn_optimizer_kind kind); /* "adamw"; "unknown" */
+/* False, and nothing written, when there is none of that name. */
 SN_API bool sn_optimizer_from_name(const char *name, sn_optimizer_kind *out);
 
 typedef enum sn_schedule_kind {
@@ -34,7 +35,8 @@ typedef enum sn_schedule_kind {
                               rate / 250000   (Smith & Topin 2019) */
   SN_SCHEDULE_COUNT
 } sn_schedule_kind;
-SN_API const char *sn_schedule_name(sn_schedule_kind kind);
+SN_API const char *sn_schedule_name(sn_schedule_kind kind); /* "one_cycle"; "unknown" */
+/* False, and nothing written, when there is none of that name. */
 SN_API bool sn_schedule_from_name(const char *name, sn_schedule_kind *out);
 
 typedef struct sn_schedule_options {

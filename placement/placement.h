@@ -68,9 +68,12 @@ SN_API SN_MUST_USE sn_status sn_place(const sn_graph *graph, const sn_topology *
 SN_API void sn_placement_free(sn_placement *placement);
 
 SN_API const sn_topology *sn_placement_topology(const sn_placement *placement); /* borrowed */
+/* Borrowed. */
 SN_API const sn_placement_figures *sn_placement_figures_of(const sn_placement *placement);
+/* Modules with their devices and causes, in the graph's order; NULL past the end. */
 SN_API size_t sn_placement_module_count(const sn_placement *placement);
 SN_API const sn_placement_module *sn_placement_module_at(const sn_placement *placement, size_t i);
+/* Predicted for a device by its index: the work of a step, and the most bytes there at once. */
 SN_API int64_t sn_placement_busy_ns(const sn_placement *placement, int device);
 SN_API uint64_t sn_placement_peak_bytes(const sn_placement *placement, int device);
 /* What the copies cost and what the devices gain, in one sentence; borrowed. */
@@ -81,7 +84,6 @@ SN_API const char *sn_placement_sentence(const sn_placement *placement);
  * graph): modules are found by path. Value indices are kept, node indices are not. */
 SN_API SN_MUST_USE sn_status sn_placement_apply(const sn_placement *placement,
                                                 const sn_graph *graph, sn_graph **out_placed);
-#define sn__placement_apply sn_placement_apply /* until its last caller says the new name */
 
 SN_END_DECLS
 

@@ -2,9 +2,11 @@
 /* The trainer: a model, devices and an optimizer put together, one call a step.
  *
  *   sn_trainer *t;
- *   SN_TRY(sn_trainer_create(model, &(sn_trainer_options){.struct_size =
- * sizeof(sn_trainer_options), .devices = "cpu*2", .optimizer = {.kind = SN_ADAM}}, &t)); for (...)
- * SN_TRY(sn_trainer_step(t, feeds, 2, &loss));
+ *   sn_trainer_options o = {.struct_size = sizeof o, .devices = "cpu*2",
+ *                           .optimizer = {.kind = SN_ADAM}};
+ *   SN_TRY(sn_trainer_create(model, &o, &t));
+ *   for (...)
+ *     SN_TRY(sn_trainer_step(t, feeds, 2, &loss));
  *
  * It differentiates, adds the optimizer, places, plans and holds the sessions; everything it does
  * is public, so what it does not offer can be done by hand (sn_training_graph, sn_place,
@@ -42,7 +44,8 @@ SN_API SN_MUST_USE sn_status sn_trainer_create(const sn_graph *model,
 SN_API void sn_trainer_free(sn_trainer *trainer);
 
 /* One update of the variables from one batch. out_losses (may be NULL): for each loss of the model,
- * its mean over the batch. NUMERIC when a gradient is not finite: nothing was written then. */
+ * its mean over the batch. NUMERIC when a gradient is not finite: no variable and no slot was
+ * written then; running statistics of batch norm follow every batch that is finite itself. */
 SN_API SN_MUST_USE sn_status sn_trainer_step(sn_trainer *trainer, const sn_feed *feeds,
                                              size_t n_feeds, double *out_losses);
 
@@ -64,6 +67,7 @@ SN_API const sn_graph *sn_trainer_model(const sn_trainer *trainer);
 SN_API const sn_placement *sn_trainer_placement(const sn_trainer *trainer);
 SN_API const sn_plan *sn_trainer_plan(const sn_trainer *trainer); /* of a whole batch's step */
 SN_API const sn_topology *sn_trainer_topology(const sn_trainer *trainer);
+/* Of a device by its index in the topology, for whole batches; zeros before the first. */
 SN_API sn_session_memory sn_trainer_memory_on(const sn_trainer *trainer, size_t device);
 
 /* SHA-256 over the model's variables (no slots): name, dtype, shape and bytes of each, in order. */

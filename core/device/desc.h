@@ -81,13 +81,14 @@ SN_API SN_MUST_USE sn_status sn_topology_create(const sn_device_desc *devices, i
 SN_API SN_MUST_USE sn_status sn_topology_parse(const char *list, int threads,
                                                sn_topology **out_topology);
 
+/* The caller's own, with whatever rates it has by now. */
 SN_API SN_MUST_USE sn_status sn_topology_copy(const sn_topology *topology,
                                               sn_topology **out_topology);
 SN_API void sn_topology_free(sn_topology *topology);
 
 /* Index of the device with this name, or -1. */
 SN_API int sn_topology_find(const sn_topology *topology, const char *name);
-/* Borrowed. */
+/* How copies go from one device to another (indices in the topology); borrowed. */
 SN_API const sn_link_desc *sn_topology_link(const sn_topology *topology, int from, int to);
 /* Nanoseconds that a copy takes over this link, alone on it: latency + bytes / rate; 0 if from ==
  * to. */

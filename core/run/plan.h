@@ -67,6 +67,7 @@ typedef struct sn_plan_node {
   int64_t start_ns, finish_ns; /* predicted */
 } sn_plan_node;
 
+/* The devices of the topology, in its order. */
 SN_API size_t sn_plan_device_count(const sn_plan *plan);
 SN_API sn_plan_device sn_plan_device_at(const sn_plan *plan, size_t i);
 /* What runs, in order of predicted start. */
@@ -75,8 +76,8 @@ SN_API sn_plan_node sn_plan_node_at(const sn_plan *plan, size_t i);
 /* The node (as numbered by sn_plan_node_at) whose end node i waits for beside its queue's order;
  * sn_plan_node_count() when it has no such wait. */
 SN_API size_t sn_plan_wait(const sn_plan *plan, size_t i, size_t wait);
-SN_API int64_t sn_plan_step_ns(const sn_plan *plan); /* predicted */
-SN_API bool sn_plan_is_training(const sn_plan *plan);
+SN_API int64_t sn_plan_step_ns(const sn_plan *plan);  /* predicted */
+SN_API bool sn_plan_is_training(const sn_plan *plan); /* as its options said */
 /* The symbols of the graph: "batch" first. */
 SN_API size_t sn_plan_symbol_count(const sn_plan *plan);
 SN_API const char *sn_plan_symbol(const sn_plan *plan, size_t i);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The session: a plan at work on a machine, with a store. It holds the arenas and the queues.
  *
- *   sn_feed feeds[] = {{.value = pixels, .data = x, .rows = 64}, {.value = digit, .data = y, .rows
- * = 64}};
+ *   sn_feed feeds[] = {{.value = pixels, .data = x, .rows = 64},
+ *                      {.value = digit, .data = y, .rows = 64}};
  *   sn_fetch fetches[] = {{.value = loss.sum, .data = &sum, .bytes = sizeof sum}};
  *   sn_step_args args = {.struct_size = sizeof args, .feeds = feeds, .n_feeds = 2,
  *                        .fetches = fetches, .n_fetches = 1};
@@ -103,6 +103,7 @@ typedef struct sn_session_memory {
   size_t live_bytes;  /* what a batch of the full capacity needs at one moment at least */
 } sn_session_memory;
 
+/* Of a device of the plan's topology, by its index. */
 SN_API sn_session_memory sn_session_memory_on(const sn_session *session, size_t device);
 /* How often memory has been planned, reserve included. */
 SN_API size_t sn_session_replans(const sn_session *session);

@@ -34,7 +34,7 @@ SN_API void sn_store_free(sn_store *store);
 
 /* In the order in which the graph made them. Borrowed until the store is extended or freed. */
 SN_API size_t sn_store_count(const sn_store *store);
-SN_API const sn_stored *sn_store_at(const sn_store *store, size_t i);
+SN_API const sn_stored *sn_store_at(const sn_store *store, size_t i); /* NULL past the end */
 SN_API const sn_stored *sn_store_find(const sn_store *store, const char *name); /* NULL if none */
 
 /* The whole tensor, row-major, `bytes` as in sn_stored. NOT_FOUND, or INVALID for other bytes. */

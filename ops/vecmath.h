@@ -21,10 +21,11 @@
 #define SN__INLINE static inline __attribute__((always_inline))
 #define SN__SIMD   _Pragma("omp simd")
 
-/* Binding happens through an ifunc, which runs before TSan is ready; clang 14 gives the resolvers of
- * static functions global names, so that two files collide; elsewhere the machine has no such
+/* Binding happens through an ifunc, which runs before TSan is ready; clang 14 gives the resolvers
+ * of static functions global names, so that two files collide; elsewhere the machine has no such
  * variants. The bits are the same without. */
-#if defined(__x86_64__) && defined(__GLIBC__) && !defined(__SANITIZE_THREAD__) && !defined(__clang__)
+#if defined(__x86_64__) && defined(__GLIBC__) && !defined(__SANITIZE_THREAD__) &&                  \
+    !defined(__clang__)
 #define SN__CLONES __attribute__((target_clones("default", "avx2", "avx512f")))
 #else
 #define SN__CLONES

@@ -115,8 +115,8 @@ SN_API sn_value sn_layer_norm_op(sn_graph *g, sn_value x, sn_value scale, sn_val
                                  double epsilon);
 /* Over all but the last dimension, statistics of the valid elements of the (micro-)batch in
  * training, running ones otherwise; biased variance to normalise, unbiased into the running one;
- * momentum is the share of the new. Running mean and variance are frozen variables [F]. Count 0
- * leaves them alone. (Ioffe & Szegedy 2015) */
+ * momentum is the share of the new. Running mean and variance are frozen variables [F]. Count 0,
+ * and a statistic that is not finite, leave them alone. (Ioffe & Szegedy 2015) */
 SN_API sn_value sn_batch_norm_op(sn_graph *g, sn_value x, sn_value scale, sn_value shift,
                                  sn_value running_mean, sn_value running_variance, double momentum,
                                  double epsilon);

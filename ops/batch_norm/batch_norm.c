@@ -123,7 +123,7 @@ const sn_op_def sn__op_batch_norm_commit = {
     .infer = batch_norm_commit_infer,
     .commits = {1},
     .cpu = sn__batch_norm_commit_cpu,
-    .doc = "moves a running statistic towards the batch's; an empty batch leaves it alone"};
+    .doc = "moves a running statistic towards the batch's; an empty or not finite one leaves it"};
 
 sn_value sn_batch_norm_op(sn_graph *g, sn_value x, sn_value scale, sn_value shift,
                           sn_value running_mean, sn_value running_variance, double momentum,

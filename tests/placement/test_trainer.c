@@ -2,6 +2,7 @@
 /* Whole training steps: the same bits on any placement, devices and threads; exact accumulation. */
 #include <math.h>
 #include <stdio.h>
+#include "layers/layers.h"
 #include "placement/trainer.h"
 #include "tests/placement/h3_batch.h"
 
@@ -168,6 +169,48 @@ START_TEST(test_bad_feeds) {
 }
 END_TEST
 
+/* A NaN in the data: the step is refused, and neither variables nor running statistics keep it. */
+START_TEST(test_nan_leaves_everything) {
+  sn_graph *g = NULL;
+  sn_trainer *t = NULL;
+  ck_sn_ok(sn_graph_create(&g));
+  sn_value x = sn_input(g, "x", SN_F32, 4), y = sn_input(g, "y", SN_I64, 0);
+  sn_value h = sn_batch_norm(g, sn_dense(g, x, .units = 3));
+  sn_softmax_cross_entropy(g, sn_dense(g, h, .units = 2), y);
+  sn_trainer_options o = {.struct_size = sizeof o, .threads = 1, .optimizer = {.kind = SN_ADAM}};
+  ck_sn_ok(sn_trainer_create(g, &o, &t));
+  float data[6 * 4];
+  int64_t labels[6] = {0, 1, 0, 1, 1, 0};
+  for (int i = 0; i < 24; i++)
+    data[i] = (float)(i % 7) - 2.5f;
+  sn_feed feeds[] = {{.value = x, .data = data, .rows = 6},
+                     {.value = y, .data = labels, .rows = 6}};
+  double loss = 0;
+  ck_sn_ok(sn_trainer_step(t, feeds, 2, &loss));
+  const sn_store *store = sn_trainer_store(t);
+  float before[32][64], after[64];
+  size_t n = sn_store_count(store);
+  ck_assert_uint_le(n, 32);
+  for (size_t i = 0; i < n; i++)
+    ck_sn_ok(
+        sn_store_read(store, sn_store_at(store, i)->name, before[i], sn_store_at(store, i)->bytes));
+  data[5] = NAN;
+  ck_sn_fails(sn_trainer_step(t, feeds, 2, &loss), SN_CODE_NUMERIC, "'x'");
+  for (size_t i = 0; i < n; i++) {
+    const sn_stored *v = sn_store_at(store, i);
+    ck_assert_uint_le(v->bytes, sizeof after);
+    ck_sn_ok(sn_store_read(store, v->name, after, v->bytes));
+    ck_assert_msg(memcmp(before[i], after, v->bytes) == 0, "'%s' was written", v->name);
+  }
+  ck_assert_int_eq(sn_store_step(store), 1);
+  data[5] = 1;
+  ck_sn_ok(sn_trainer_step(t, feeds, 2, &loss));
+  ck_assert(isfinite(loss));
+  sn_trainer_free(t);
+  sn_graph_free(g);
+}
+END_TEST
+
 static Suite *make_suite(void) {
   Suite *suite = suite_create("trainer");
   TCase *c = tcase_create("h3");
@@ -177,6 +220,7 @@ static Suite *make_suite(void) {
   tcase_add_test(c, test_micro_batches);
   tcase_add_test(c, test_mistakes);
   tcase_add_loop_test(c, test_bad_feeds, 0, 2);
+  tcase_add_test(c, test_nan_leaves_everything);
   suite_add_tcase(suite, c);
   return suite;
 }

@@ -26,7 +26,8 @@ SN_END_DECLS
 /* ---- inside sennit ------------------------------------------------------------------------- */
 
 /* Every block remembers its size, so these are plain to use; all return NULL when out of memory.
- * Exported for the command and the optional modules; not part of the public promise. */
+ * Declared here for sennit's own models and command, which hold the library's parts; the shared
+ * library does not export them, and they are no part of the public promise. */
 SN_BEGIN_DECLS
 SN_API void *sn__alloc(size_t size);                  /* uninitialised, 16-byte aligned */
 SN_API void *sn__calloc(size_t count, size_t size);   /* zeroed; checked product */

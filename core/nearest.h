@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The nearest known word to a misspelt one, for messages that end in "did you mean ...?". */
+/* The nearest known word to a misspelt one, for messages that end in "did you mean ...?". For
+ * sennit's own models and command: the shared library does not export it. */
 #ifndef SN_CORE_NEAREST_H
 #define SN_CORE_NEAREST_H
 

@@ -135,8 +135,10 @@ END_TEST
 
 /* ---- a disk that forgets what was not synced ------------------------------------------------ */
 
+typedef enum event_kind { CREATE, WRITE, FSYNC, RENAME, SYNC_FOLDER } event_kind;
+
 typedef struct event {
-  enum { CREATE, WRITE, FSYNC, RENAME, SYNC_FOLDER } what;
+  event_kind what;
   char from[512], to[512];
   char *data;
   size_t size;
@@ -145,7 +147,7 @@ typedef struct event {
 static event events[256];
 static int n_events, fail_at, calls;
 
-static event *record(int what) {
+static event *record(event_kind what) {
   ck_assert_int_lt(n_events, 256);
   event *e = &events[n_events++];
   memset(e, 0, sizeof *e);

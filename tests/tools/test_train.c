@@ -311,6 +311,8 @@ START_TEST(placement_files) {
   sennit_ok("train " QUICK "--epochs 1 --set placement.strokes=cpu:0 --placement \"$T/auto.yaml\" "
             "--out \"$T/d\"");
   ck_assert_int_eq(system("printf 'strokes: [1]\\n' >\"$T/bad.yaml\""), 0);
+  ck_assert_int_eq(system("printf 'strokes: cpu:0\\nstrokes: cpu:1\\n' >\"$T/two.yaml\""), 0);
+  sennit_fails(2, "two.yaml:2:1: ", "train " QUICK "--placement \"$T/two.yaml\" --out \"$T/e\"");
   sennit_fails(2, "bad.yaml:1:10: ", "train " QUICK "--placement \"$T/bad.yaml\" --out \"$T/e\"");
 }
 END_TEST

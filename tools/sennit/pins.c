@@ -54,6 +54,17 @@ static sn_status bad_node(const char *path, const yaml_node_t *node, const char 
                         node->start_mark.line + 1, node->start_mark.column + 1, what);
 }
 
+static bool given_before(yaml_document_t *document, const yaml_node_t *root,
+                         const yaml_node_pair_t *pair) {
+  const yaml_node_t *key = yaml_document_get_node(document, pair->key);
+  for (const yaml_node_pair_t *p = root->data.mapping.pairs.start; p < pair; p++) {
+    const yaml_node_t *other = yaml_document_get_node(document, p->key);
+    if (strcmp((const char *)other->data.scalar.value, (const char *)key->data.scalar.value) == 0)
+      return true;
+  }
+  return false;
+}
+
 static sn_status take_pairs(pin_list *pins, const char *path, yaml_document_t *document) {
   const yaml_node_t *root = yaml_document_get_root_node(document);
   if (root == NULL) return SN_OK; /* an empty file pins nothing */
@@ -65,6 +76,7 @@ static sn_status take_pairs(pin_list *pins, const char *path, yaml_document_t *d
     if (key->type != YAML_SCALAR_NODE) return bad_node(path, key, "a module's name is no text");
     if (value->type != YAML_SCALAR_NODE || value->data.scalar.length == 0)
       return bad_node(path, value, "a device's name is no text");
+    if (given_before(document, root, p)) return bad_node(path, key, "this module is given twice");
     const char *module = (const char *)key->data.scalar.value;
     const char *device = (const char *)value->data.scalar.value;
     SN_TRY(pins_set(pins, module, device));

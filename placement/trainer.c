@@ -359,6 +359,10 @@ sn_status sn_trainer_evaluate(sn_trainer *t, const sn_feed *feeds, size_t n_feed
   return SN_OK;
 }
 
+double sn_trainer_loss_weight(const sn_trainer *t, size_t loss) {
+  return loss < t->model->n_losses ? t->weights[loss] : 0;
+}
+
 sn_status sn_trainer_reserve(sn_trainer *t, const sn_extent *extents, size_t n_extents) {
   SN_TRY(note_extents(t, extents, n_extents));
   for (int i = 0; i < N_PROGRAMS; i++)

@@ -49,6 +49,10 @@ SN_API void sn_trainer_free(sn_trainer *trainer);
 SN_API SN_MUST_USE sn_status sn_trainer_step(sn_trainer *trainer, const sn_feed *feeds,
                                              size_t n_feeds, double *out_losses);
 
+/* What the mean of a loss was divided by in the latest step or evaluation with losses, to add
+ * batches up. */
+SN_API double sn_trainer_loss_weight(const sn_trainer *trainer, size_t loss);
+
 /* The same batch without an update, dropout and batch statistics off. Labels need not be fed when
  * out_losses is NULL. out_weights (may be NULL): what each mean was divided by, to add batches up.
  */

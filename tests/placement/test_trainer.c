@@ -187,6 +187,8 @@ START_TEST(test_nan_leaves_everything) {
                      {.value = y, .data = labels, .rows = 6}};
   double loss = 0;
   ck_sn_ok(sn_trainer_step(t, feeds, 2, &loss));
+  ck_assert_double_eq(sn_trainer_loss_weight(t, 0), 6);
+  ck_assert_double_eq(sn_trainer_loss_weight(t, 1), 0); /* there is none */
   const sn_store *store = sn_trainer_store(t);
   float before[32][64], after[64];
   size_t n = sn_store_count(store);

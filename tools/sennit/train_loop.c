@@ -69,25 +69,6 @@ sn_status train_measure(train_run *run, int64_t most, evaluation *out) {
 
 /* ---- one step ------------------------------------------------------------------------------- */
 
-/* What a step's mean of loss `l` was divided by. */
-static double loss_weight(const train_run *run, const sn_batch *batch, size_t l) {
-  sn_loss_info loss = sn_graph_loss(run->bind.graph, l);
-  sn_shape label = sn_value_shape(loss.label);
-  bool by_row = label.dims[0] == SN_DIM_BATCH;
-  double count = (double)batch->rows;
-  for (size_t i = 0; i < run->bind.n_inputs; i++) {
-    const bind_input *in = &run->bind.inputs[i];
-    int64_t elements = by_row ? batch->rows : batch->fields[in->field].elements;
-    if (in->value.index == loss.label.index && loss.weights.index == 0) count = (double)elements;
-    if (loss.weights.index == 0 || in->value.index != loss.weights.index) continue;
-    const float *weights = run->bind.feeds[i].data;
-    count = 0;
-    for (int64_t r = 0; r < elements; r++)
-      count += (double)weights[r];
-  }
-  return count;
-}
-
 static sn_status note_time(train_run *run, double seconds) {
   enum { MOST = 1 << 22 };
   run->seconds += seconds;
@@ -133,7 +114,7 @@ static sn_status one_step(train_run *run, const sn_batch *batch) {
   SN_TRY(note_time(run, train_now() - began));
   run->loss = 0;
   for (size_t l = 0; l < state->n_losses; l++) {
-    double weight = loss_weight(run, batch, l);
+    double weight = sn_trainer_loss_weight(run->trainer, l);
     state->sums[l] += run->losses[l] * weight;
     state->totals[l] += weight;
     run->loss += sn_graph_loss(run->bind.graph, l).scale * run->losses[l];

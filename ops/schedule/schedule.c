@@ -23,10 +23,10 @@ double sn__schedule_rate(const sn__schedule_attrs *a, int64_t step) {
   if (step < a->warmup_steps) return a->rate * (double)(step + 1) / (double)a->warmup_steps;
   step -= a->warmup_steps;
   int64_t total = a->total_steps - a->warmup_steps;
+  int64_t drops = a->step_size > 0 ? step / a->step_size : 0;
   double now = (double)(total > 0 && step > total ? total : step);
   switch (a->kind) {
-  case SN__RATE_STEP:
-    return a->step_size > 0 ? a->rate * pow(a->gamma, (double)(step / a->step_size)) : a->rate;
+  case SN__RATE_STEP: return a->rate * pow(a->gamma, (double)drops);
   case SN__RATE_EXPONENTIAL: return a->rate * pow(a->gamma, (double)step);
   case SN__RATE_COSINE:
     return total > 0 ? half_cosine(a->rate, a->least, now / (double)total) : a->rate;

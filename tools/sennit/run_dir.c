@@ -33,9 +33,10 @@ static sn_status make_folder(const char *path) {
   struct stat info;
   if (failed == 0 && stat(path, &info) == 0 && !S_ISDIR(info.st_mode)) failed = ENOTDIR;
   if (failed == 0) return SN_OK;
-  return sn_status_make(SN_CODE_IO,
-                        "cannot make folder %s: %s; give a folder that can be made and written",
-                        path, strerror(failed));
+  return sn_status_make(
+      SN_CODE_IO,
+      "cannot make folder %s: %s (errno %d); give a folder that can be made and written", path,
+      strerror(failed));
 }
 
 static sn_status check_use(const run_dir *dir, bool resume) {

@@ -36,7 +36,7 @@ static sn_status make_folder(const char *path) {
   return sn_status_make(
       SN_CODE_IO,
       "cannot make folder %s: %s (errno %d); give a folder that can be made and written", path,
-      strerror(failed));
+      strerror(failed), failed);
 }
 
 static sn_status check_use(const run_dir *dir, bool resume) {

@@ -33,7 +33,19 @@ typedef struct sn__node {
   uint64_t rng_key;  /* hash(module path, op ordinal in the module) of the forward node */
   int32_t device;    /* index into the topology; -1 until placed */
   const char *cause; /* why there; NULL until placed */
+  int64_t order;     /* of its queue's work, read as the graph's order_rule says; 0: none given */
 } sn__node;
+
+/* What nodes' order means to the schedule. Part of a plan, as devices are: clones and placed graphs
+ * keep it, files do not. */
+typedef enum sn__order_rule {
+  SN_ORDER_LONGEST = 0, /* not read: the longest remaining path goes first */
+  SN_ORDER_PRIORITY,    /* whenever a queue is free it takes the ready node of the largest order;
+                           those without one come behind, by longest remaining path */
+  SN_ORDER_STRICT       /* a position: a queue's nodes that have one run from the smallest to the
+                           largest, whenever they are ready; equals by node; those without one run
+                           between them by longest remaining path */
+} sn__order_rule;
 
 typedef struct sn__value {
   sn__value_kind kind;
@@ -158,6 +170,7 @@ struct sn_graph {
   uint32_t *gradients;
   size_t n_gradients, cap_gradients;
   sn__scalars scalars;
+  sn__order_rule order_rule;
   uint32_t module;       /* the open one */
   uint32_t module_depth; /* to catch unbalanced ends */
   /* What new nodes are marked with; passes set these. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/run/schedule.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 typedef struct edge {
@@ -18,10 +19,12 @@ typedef struct builder {
   uint32_t n;     /* draft tasks */
   uint32_t *node; /* [n] */
   uint32_t *queue;
-  int64_t *cost, *rank, *start, *finish;
+  int64_t *cost, *order_of; /* order_of: of the node; 0: none given, or not read */
+  int64_t *rank, *start, *finish;
   uint32_t *draft_of; /* [n_nodes] draft number + 1 */
   edge *edges;
   size_t n_edges, cap_edges;
+  size_t n_given;              /* edges before those of a strict order */
   uint32_t *succ_first, *succ; /* by `from` */
   uint32_t *pred_first, *pred; /* by `to` */
   uint32_t *order;             /* [n] drafts in the order in which they start */
@@ -61,12 +64,14 @@ static sn_status make_drafts(builder *b) {
   }
   b->queue = take(b, b->n, sizeof *b->queue);
   b->cost = take(b, b->n, sizeof *b->cost);
-  if (b->queue == NULL || b->cost == NULL) return sn_status_out_of_memory();
+  b->order_of = take(b, b->n, sizeof *b->order_of);
+  if (b->queue == NULL || b->cost == NULL || b->order_of == NULL) return sn_status_out_of_memory();
   for (uint32_t t = 0; t < b->n; t++) {
     const sn__node *n = &g->nodes[b->node[t]];
     bool copy = (n->op->flags & SN_OP_COPY) != 0;
     b->queue[t] =
         (uint32_t)n->device * SN__QUEUE_COUNT + (copy ? SN__QUEUE_COPY : SN__QUEUE_COMPUTE);
+    b->order_of[t] = g->order_rule == SN_ORDER_LONGEST ? 0 : n->order;
     SN_TRY(sn__node_cost_ns(g, b->topology, b->extents, b->node[t], &b->cost[t]));
   }
   return SN_OK;
@@ -135,6 +140,33 @@ static sn_status add_commit_edges(builder *b) {
   return SN_OK;
 }
 
+/* A draft of a queue whose order is fixed. */
+typedef struct position {
+  uint32_t queue, draft;
+  int64_t order;
+} position;
+
+static int compare_positions(const void *a, const void *b) {
+  const position *x = a, *y = b;
+  if (x->queue != y->queue) return x->queue < y->queue ? -1 : 1;
+  if (x->order != y->order) return x->order < y->order ? -1 : 1;
+  return x->draft < y->draft ? -1 : x->draft > y->draft;
+}
+
+/* A strict order is one more thing to wait for: each for the one before it in its queue. */
+static sn_status add_order_edges(builder *b) {
+  if (b->g->order_rule != SN_ORDER_STRICT) return SN_OK;
+  position *line = take(b, b->n, sizeof *line);
+  if (line == NULL) return sn_status_out_of_memory();
+  uint32_t n = 0;
+  for (uint32_t t = 0; t < b->n; t++)
+    if (b->order_of[t] != 0) line[n++] = (position){b->queue[t], t, b->order_of[t]};
+  if (n > 0) qsort(line, n, sizeof *line, compare_positions);
+  for (uint32_t i = 1; i < n; i++)
+    if (line[i].queue == line[i - 1].queue) SN_TRY(add_edge(b, line[i - 1].draft, line[i].draft));
+  return SN_OK;
+}
+
 static sn_status index_edges(builder *b) {
   b->succ_first = take(b, b->n + 1, sizeof *b->succ_first);
   b->pred_first = take(b, b->n + 1, sizeof *b->pred_first);
@@ -163,6 +195,35 @@ static sn_status index_edges(builder *b) {
 
 /* ---- order --------------------------------------------------------------------------------- */
 
+/* Not only a strict order has `from` before `to`. */
+static bool is_given(const builder *b, uint32_t from, uint32_t to) {
+  for (size_t e = 0; e < b->n_given; e++)
+    if (b->edges[e].from == from && b->edges[e].to == to) return true;
+  return false;
+}
+
+/* The error for a cycle: left[x] > 0 for whatever is on one or comes before one, as `t` does. After
+ * n steps along such tasks we are on a cycle, and n more go all the way round. */
+static sn_status fail_cycle(const builder *b, const uint32_t *left, uint32_t t) {
+  const sn_graph *g = b->g;
+  for (uint64_t step = 0; step < 2 * (uint64_t)b->n; step++) {
+    uint32_t i = b->succ_first[t];
+    while (left[b->succ[i]] == 0)
+      i++;
+    uint32_t next = b->succ[i];
+    if (step >= b->n && b->n_given < b->n_edges && !is_given(b, t, next))
+      return sn_status_make(SN_CODE_INVALID,
+                            "the order given for %s has '%s' before '%s', but '%s' waits for '%s', "
+                            "directly or through others",
+                            b->topology->devices[b->queue[t] / SN__QUEUE_COUNT].name,
+                            g->nodes[b->node[t]].name, g->nodes[b->node[next]].name,
+                            g->nodes[b->node[t]].name, g->nodes[b->node[next]].name);
+    t = next;
+  }
+  return sn_status_make(SN_CODE_INTERNAL, "a cycle through '%s': it waits for itself",
+                        g->nodes[b->node[t]].name);
+}
+
 /* Time from a task's start to the end of the step at least: the longest path behind it. */
 static sn_status rank_tasks(builder *b) {
   uint32_t *left = take(b, b->n, sizeof *left), *stack = take(b, b->n, sizeof *stack);
@@ -184,9 +245,7 @@ static sn_status rank_tasks(builder *b) {
   }
   if (done < b->n)
     for (uint32_t t = 0; t < b->n; t++)
-      if (left[t] > 0)
-        return sn_status_make(SN_CODE_INTERNAL, "a cycle through '%s': it waits for itself",
-                              b->g->nodes[b->node[t]].name);
+      if (left[t] > 0) return fail_cycle(b, left, t);
   bool one_queue = true;
   for (uint32_t t = 1; t < b->n; t++)
     one_queue &= b->queue[t] == b->queue[0];
@@ -202,6 +261,10 @@ typedef struct heap {
 } heap;
 
 static bool sooner(const builder *b, uint32_t x, uint32_t y) {
+  if (b->g->order_rule == SN_ORDER_PRIORITY && b->order_of[x] != b->order_of[y]) {
+    if (b->order_of[x] == 0 || b->order_of[y] == 0) return b->order_of[y] == 0;
+    return b->order_of[x] > b->order_of[y];
+  }
   if (b->rank[x] != b->rank[y]) return b->rank[x] > b->rank[y];
   return x < y;
 }
@@ -396,6 +459,8 @@ static sn_status build(builder *b) {
   SN_TRY(make_drafts(b));
   SN_TRY(add_data_edges(b));
   SN_TRY(add_commit_edges(b));
+  b->n_given = b->n_edges;
+  SN_TRY(add_order_edges(b));
   SN_TRY(index_edges(b));
   SN_TRY(rank_tasks(b));
   SN_TRY(list_schedule(b));

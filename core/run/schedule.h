@@ -4,10 +4,11 @@
  * A pure function of a placed graph, a topology and extents. Every node that is needed and does
  * work is a task; sources and views are none. A device has two in-order queues; a copy runs on the
  * COPY queue of its destination (its node's device), everything else on its device's COMPUTE queue.
- * Order within a queue is longest remaining path first, as a list scheduler with this topology's
- * rates finds it; with a single queue in use order cannot change the time, and the order in which
- * the graph was built keeps memory lower. All times are integers, so one graph gives one schedule
- * on every machine.
+ * Order within a queue is what a list scheduler with this topology's rates finds: longest remaining
+ * path first, or as the graph's order_rule and its nodes' order say (core/graph_impl.h). With a
+ * single queue in use and no order given, order cannot change the time, and the order in which the
+ * graph was built keeps memory lower. All times are integers, so one graph gives one schedule on
+ * every machine.
  *
  * A task waits for a position of another queue only where neither its own queue's order nor another
  * of its waits implies it. Between steps all queues join. */
@@ -55,7 +56,8 @@ typedef struct sn__schedule_options {
 SN_BEGIN_DECLS
 
 /* `extents` has a number for every symbol of the graph. INTERNAL: an unplaced node, a variable with
- * two commits, or a cycle. */
+ * two commits, or a cycle. INVALID: a strict order that what the nodes read contradicts (names two
+ * nodes of the same queue). */
 SN_API SN_MUST_USE sn_status sn__schedule_build(const sn_graph *graph, const sn_topology *topology,
                                                 const int64_t *extents,
                                                 const sn__schedule_options *options,

@@ -185,6 +185,99 @@ START_TEST(longest_path_first) {
 }
 END_TEST
 
+/* When everything that a task reads, or that reads what it writes, has ended. */
+static int64_t ready_at(const sn_graph *g, const sn__schedule *s, uint32_t task) {
+  const sn__node *n = &g->nodes[s->tasks[task].node];
+  int64_t at = 0;
+  for (uint32_t i = 0; i < n->n_in; i++) {
+    uint32_t p = s->task_of[g->values[sn__value_behind_views(g, n->in[i])].node];
+    if (p != 0 && s->tasks[p - 1].finish_ns > at) at = s->tasks[p - 1].finish_ns;
+  }
+  for (uint32_t r = 0; n->op == &op_assign && r < s->n_tasks; r++) {
+    const sn__node *reader = &g->nodes[s->tasks[r].node];
+    for (uint32_t i = 0; r != task && i < reader->n_in; i++)
+      if (sn__value_behind_views(g, reader->in[i]) == n->in[0] && s->tasks[r].finish_ns > at)
+        at = s->tasks[r].finish_ns;
+  }
+  return at;
+}
+
+/* Nothing starts while something of its queue with a larger order is ready; copies have no order
+ * here. The queues that come of it, given as a strict order, come again. */
+START_TEST(order_given) {
+  static const char *const lists[] = {"cpu:0", "cpu*2", "cpu*3", "cpu*4"};
+  for (uint64_t seed = 1; seed <= 40; seed++) {
+    int devices = 1 + (int)(seed % 4);
+    sn_topology *t = make_topology(lists[devices - 1]);
+    random_graph *r = random_graph_make(seed, devices, 5 + (int)(seed * 2));
+    sn_graph *g = r->g;
+    for (uint32_t i = 1; i < g->n_nodes; i++)
+      if (g->nodes[i].op != &op_copy)
+        g->nodes[i].order = 1 + (int64_t)sn__rng_below(seed, 77, i, 50);
+    sn__schedule *longest = schedule_of(r, t, true);
+    g->order_rule = SN_ORDER_PRIORITY;
+    sn__schedule *s = schedule_of(r, t, true);
+    ck_assert_uint_eq(longest->n_tasks, s->n_tasks);
+    sn__schedule_free(longest);
+    for (uint32_t b = 0; b < s->n_tasks; b++)
+      for (uint32_t a = 0; a < s->n_tasks; a++) {
+        const sn__task *x = &s->tasks[a], *y = &s->tasks[b];
+        if (x->queue != y->queue || x->queue % 2 == 1 || x->position >= y->position) continue;
+        if (g->nodes[x->node].order >= g->nodes[y->node].order) continue;
+        ck_assert_int_gt(ready_at(g, s, b), x->start_ns);
+      }
+    g->order_rule = SN_ORDER_STRICT;
+    for (uint32_t i = 0; i < s->n_tasks; i++)
+      g->nodes[s->tasks[i].node].order = 7 * (int64_t)s->tasks[i].position - 1000;
+    sn__schedule *strict = schedule_of(r, t, true);
+    for (uint32_t i = 0; i < s->n_tasks; i++) {
+      const sn__task *again = &strict->tasks[strict->task_of[s->tasks[i].node] - 1];
+      ck_assert_uint_eq(again->queue, s->tasks[i].queue);
+      ck_assert_uint_eq(again->position, s->tasks[i].position);
+      ck_assert_int_le(again->start_ns, s->tasks[i].start_ns);
+    }
+    sn_graph *clone = NULL;
+    ck_sn_ok(sn__graph_clone(g, &clone));
+    ck_assert_int_eq(clone->order_rule, SN_ORDER_STRICT);
+    for (uint32_t i = 1; i < g->n_nodes; i++)
+      ck_assert_int_eq(clone->nodes[i].order, g->nodes[i].order);
+    sn_graph_free(clone);
+    sn__schedule_free(strict);
+    sn__schedule_free(s);
+    random_graph_free(r);
+    sn_topology_free(t);
+  }
+}
+END_TEST
+
+/* a -> b -> c with c ordered before a. */
+START_TEST(contradictory_order) {
+  sn_topology *t = make_topology("cpu*2");
+  sn_graph *g;
+  ck_sn_ok(sn_graph_create(&g));
+  sn_value x = sn_input(g, "x", SN_F32, 64);
+  sn_value a = sn__node_add(g, &op_mix, NULL, &x, 1, "a", NULL);
+  sn_value b = sn__node_add(g, &op_mix, NULL, &a, 1, "b", NULL);
+  sn_value c = sn__node_add(g, &op_mix, NULL, &b, 1, "c", NULL);
+  all_on_one(g);
+  sn__node *nodes[3] = {&g->nodes[g->values[a.index].node], &g->nodes[g->values[b.index].node],
+                        &g->nodes[g->values[c.index].node]};
+  sn__schedule_options options = {&c.index, 1, false};
+  int64_t extents[1] = {64};
+  sn__schedule *s;
+  g->order_rule = SN_ORDER_STRICT;
+  nodes[0]->order = 2;
+  nodes[2]->order = 1; /* b has none */
+  ck_sn_fails(sn__schedule_build(g, t, extents, &options, &s), SN_CODE_INVALID,
+              "the order given for cpu:0 has 'c' before 'a', but 'c' waits for 'a'");
+  nodes[2]->order = 3;
+  ck_sn_ok(sn__schedule_build(g, t, extents, &options, &s));
+  sn__schedule_free(s);
+  sn_graph_free(g);
+  sn_topology_free(t);
+}
+END_TEST
+
 static Suite *suite(void) {
   Suite *s = suite_create("schedule");
   TCase *t = tcase_create("schedule");
@@ -193,6 +286,8 @@ static Suite *suite(void) {
   tcase_add_test(t, same_graph_same_schedule);
   tcase_add_test(t, prunes_what_nobody_needs);
   tcase_add_test(t, longest_path_first);
+  tcase_add_test(t, order_given);
+  tcase_add_test(t, contradictory_order);
   suite_add_tcase(s, t);
   return s;
 }

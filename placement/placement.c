@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "core/nearest.h"
+#include "core/run/values.h"
 #include "placement/copies.h"
 #include "placement/problem.h"
 
@@ -123,7 +124,8 @@ static char *unit_cause(sn_placement *pl, const sn__problem *p, sn__simulator *s
   if (pl->figures.devices_used == 1)
     return keep(pl,
                 sn__strdup("solver: one device is fastest, copies would cost more than they gain"));
-  int64_t gain = gain_of(p, simulator, devices, u, pl->figures.predicted_step_ns);
+  int64_t gain = gain_of(p, simulator, devices, u,
+                         pl->figures.predicted_step_ns - sn__step_cost_ns(p->topology));
   if (gain <= 0) return keep(pl, sn__strdup("solver: no slower here than elsewhere"));
   return keep(pl, sn__format("solver: shortens the step by %.3f ms", (double)gain * 1e-6));
 }
@@ -202,12 +204,14 @@ static sn_status decide(sn_placement *pl, sn__problem *p, sn__simulator *simulat
   sn__simulated out = {.busy_ns = pl->busy_ns, .peak_bytes = pl->peak_bytes};
   sn__simulate(simulator, devices, &out);
   uint64_t used = 0;
+  int64_t host = sn__step_cost_ns(p->topology); /* the same wherever modules are */
   for (uint32_t u = 0; u < p->n_units; u++)
     used |= (uint64_t)1 << devices[u];
   pl->figures = (sn_placement_figures){
-      .predicted_step_ns = out.step_ns,
-      .lower_bound_ns = sn__lower_bound_ns(p),
-      .one_device_ns = solution.one_device_ns == INT64_MAX ? out.step_ns : solution.one_device_ns,
+      .predicted_step_ns = out.step_ns + host,
+      .lower_bound_ns = sn__lower_bound_ns(p) + host,
+      .one_device_ns =
+          (solution.one_device_ns == INT64_MAX ? out.step_ns : solution.one_device_ns) + host,
       .one_device = solution.one_device,
       .evals = solution.evals,
       .devices_used = __builtin_popcountll(used),

@@ -118,10 +118,9 @@ static sn_status make_costs(sn__problem *p, const int64_t *extents) {
   SN_TRY(measure_values(p, extents));
   for (uint32_t t = 0; t < p->n_tasks; t++) {
     if (p->tasks[t].view) continue;
-    sn__cost work;
-    SN_TRY(sn__node_work(g, extents, p->tasks[t].node, &work));
     for (int d = 0; d < nd; d++)
-      p->task_ns[(size_t)t * (size_t)nd + (size_t)d] = sn__work_ns(&work, &p->topology->devices[d]);
+      SN_TRY(sn__node_device_ns(g, p->topology, extents, p->tasks[t].node, d,
+                                &p->task_ns[(size_t)t * (size_t)nd + (size_t)d], NULL));
   }
   for (size_t i = 1; i < g->n_nodes; i++)
     if (g->nodes[i].op == &sn__op_variable || g->nodes[i].op == &sn__op_constant)

@@ -37,6 +37,8 @@ struct sn_trainer {
   size_t cap_feeds;
   int64_t *offsets; /* of all ragged feeds of one micro-batch */
   size_t cap_offsets;
+  sn_step_watcher watcher;
+  void *watcher_user;
 };
 
 /* ---- making -------------------------------------------------------------------------------- */
@@ -303,11 +305,19 @@ static sn_status run(sn_trainer *t, int which, const sn_feed *feeds, size_t n_fe
                        .hold_step = which == SN_TRAIN_FIRST || which == SN_TRAIN_MIDDLE};
   sn_timepoint done;
   sn_session *s = t->programs[which].session;
+  bool watched = t->watcher != NULL && which < EVAL;
+  if (watched != sn_session_records(s)) SN_TRY(sn_session_record(s, watched));
   SN_TRY(sn_session_step(s, &args, &done));
   SN_TRY(sn_session_wait(s, done));
+  if (watched) SN_TRY(t->watcher(t->watcher_user, t->programs[which].plan, sn_session_recorded(s)));
   for (size_t l = 0; weights == NULL && l < n_losses; l++)
     t->weights[l] = sn_session_loss_weight(s, l);
   return SN_OK;
+}
+
+void sn_trainer_watch(sn_trainer *t, sn_step_watcher watcher, void *user) {
+  t->watcher = watcher;
+  t->watcher_user = user;
 }
 
 /* A batch that is going to be cut is checked as a whole first: offsets and weights are read before

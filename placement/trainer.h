@@ -61,6 +61,13 @@ SN_API SN_MUST_USE sn_status sn_trainer_evaluate(sn_trainer *trainer, const sn_f
                                                  size_t n_fetches, double *out_losses,
                                                  double *out_weights);
 
+/* Sees every part of a training step (a batch, or a micro-batch) behind it: the plan that it ran,
+ * and when each of its nodes began and ended. */
+typedef sn_status (*sn_step_watcher)(void *user, const sn_plan *plan, const sn_step_record *record);
+/* From the next step on; NULL ends it. Steps that nobody watches run as if there were no such
+ * function. */
+SN_API void sn_trainer_watch(sn_trainer *trainer, sn_step_watcher watcher, void *user);
+
 /* Makes room for batches up to these extents at once. */
 SN_API SN_MUST_USE sn_status sn_trainer_reserve(sn_trainer *trainer, const sn_extent *extents,
                                                 size_t n_extents);

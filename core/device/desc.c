@@ -190,6 +190,7 @@ sn_status sn_topology_copy(const sn_topology *topology, sn_topology **out_topolo
   if (t == NULL) return sn_status_out_of_memory();
   memcpy(t->devices, topology->devices, n * sizeof *t->devices);
   memcpy(t->links, topology->links, n * n * sizeof *t->links);
+  t->profile = sn_profile_share(topology->profile);
   *out_topology = t;
   return SN_OK;
 }
@@ -198,7 +199,14 @@ void sn_topology_free(sn_topology *topology) {
   if (topology == NULL) return;
   sn__free(topology->devices);
   sn__free(topology->links);
+  sn_profile_free(topology->profile);
   sn__free(topology);
+}
+
+void sn_topology_set_profile(sn_topology *topology, sn_profile *profile) {
+  sn_profile *before = topology->profile;
+  topology->profile = sn_profile_share(profile);
+  sn_profile_free(before);
 }
 
 int sn_topology_find(const sn_topology *topology, const char *name) {

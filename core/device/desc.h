@@ -8,7 +8,7 @@
 #ifndef SN_CORE_DEVICE_DESC_H
 #define SN_CORE_DEVICE_DESC_H
 
-#include "core/status.h"
+#include "core/device/profile.h"
 
 SN_BEGIN_DECLS
 
@@ -60,6 +60,7 @@ typedef struct sn_topology {
   int n_devices;
   sn_device_desc *devices;
   sn_link_desc *links; /* [n_devices * n_devices], row = from; the diagonal is free */
+  sn_profile *profile; /* measured costs; NULL: rates alone. Set by sn_topology_set_profile() */
 } sn_topology;
 
 /* Fills in what `kind` usually has: name from index and part, rates from the kind's constants for
@@ -85,6 +86,8 @@ SN_API SN_MUST_USE sn_status sn_topology_parse(const char *list, int threads,
 SN_API SN_MUST_USE sn_status sn_topology_copy(const sn_topology *topology,
                                               sn_topology **out_topology);
 SN_API void sn_topology_free(sn_topology *topology);
+/* From here on costs come from this profile as far as it reaches; shared, NULL takes it off. */
+SN_API void sn_topology_set_profile(sn_topology *topology, sn_profile *profile);
 
 /* Index of the device with this name, or -1. */
 SN_API int sn_topology_find(const sn_topology *topology, const char *name);

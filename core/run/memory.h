@@ -61,6 +61,8 @@ typedef struct sn__pack {
   const uint32_t *last;
   const uint64_t *conflicts; /* n rows of words_per_row words; bit j of row i */
   size_t words;
+  const uint64_t *moments; /* n_moments rows like these: blocks of one row all conflict */
+  uint32_t n_moments;
   size_t live_bytes; /* a known lower bound: reaching it ends the search */
   size_t *offsets;   /* out */
 } sn__pack;

@@ -282,7 +282,7 @@ size_t sn_plan_wait(const sn_plan *p, size_t i, size_t wait) {
 }
 
 int64_t sn_plan_step_ns(const sn_plan *p) {
-  return p->schedule->makespan_ns;
+  return p->schedule->makespan_ns + sn__step_cost_ns(p->topology);
 }
 
 bool sn_plan_is_training(const sn_plan *p) {

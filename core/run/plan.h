@@ -76,7 +76,23 @@ SN_API sn_plan_node sn_plan_node_at(const sn_plan *plan, size_t i);
 /* The node (as numbered by sn_plan_node_at) whose end node i waits for beside its queue's order;
  * sn_plan_node_count() when it has no such wait. */
 SN_API size_t sn_plan_wait(const sn_plan *plan, size_t i, size_t wait);
-SN_API int64_t sn_plan_step_ns(const sn_plan *plan);  /* predicted */
+SN_API int64_t sn_plan_step_ns(const sn_plan *plan); /* predicted */
+
+typedef struct sn_node_time {
+  int64_t start_ns, finish_ns;
+} sn_node_time;
+
+/* The step of this plan on another batch: its order is kept, costs are of `extents` (by symbol;
+ * NULL: those that the plan was made for). out_times (may be NULL): each node's, as numbered by
+ * sn_plan_node_at(), from the step's begin. */
+SN_API SN_MUST_USE sn_status sn_plan_predict(const sn_plan *plan, const int64_t *extents,
+                                             sn_node_time *out_times, int64_t *out_step_ns);
+
+/* Of how many nodes the cost comes from where: [SN_COST_SOURCE_COUNT]. */
+SN_API SN_MUST_USE sn_status sn_plan_cost_sources(const sn_plan *plan, size_t *out_counts);
+/* What a step takes on the host, beside its nodes: in sn_plan_step_ns(); 0 unless measured. */
+SN_API int64_t sn_plan_host_ns(const sn_plan *plan);
+
 SN_API bool sn_plan_is_training(const sn_plan *plan); /* as its options said */
 /* The symbols of the graph: "batch" first. */
 SN_API size_t sn_plan_symbol_count(const sn_plan *plan);

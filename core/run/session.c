@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "core/device/thread.h"
 #include "core/run/session_impl.h"
 
 /* ---- room ---------------------------------------------------------------------------------- */
@@ -182,6 +183,7 @@ static sn_status replay(sn_session *s) {
 static sn_status conclude(sn_session *s) {
   const sn_graph *g = s->plan->graph;
   SN_TRY(join(s));
+  if (s->recording) s->record.joined_ns = (int64_t)sn__now_ns();
   if (s->plan->finite != 0) {
     uint8_t finite = 1;
     SN_TRY(download(s, s->plan->finite, &finite, sizeof finite));
@@ -203,6 +205,7 @@ static void finish(sn_session *s) {
   if (!s->in_flight) return;
   s->in_flight = false;
   s->failure = conclude(s);
+  if (s->recording) s->record.ended_ns = (int64_t)sn__now_ns();
 }
 
 /* Whoever's step used the arenas last has to be through with them. */
@@ -295,7 +298,9 @@ sn_status sn_session_step(sn_session *s, const sn_step_args *args, sn_timepoint 
   SN_TRY(sn_options_read(args, sizeof known, "sn_session_step", &known));
   take_turn(s);
   SN_TRY(sn_status_context(take_failure(s), "the step before"));
+  if (s->recording) s->record.began_ns = (int64_t)sn__now_ns();
   sn_status status = start(s, &known);
+  if (s->recording) s->record.submitted_ns = (int64_t)sn__now_ns();
   if (status != SN_OK) return sn_status_context(status, "step");
   s->in_flight = true;
   *out_done = (sn_timepoint){++s->steps};
@@ -481,6 +486,27 @@ sn_session_memory sn_session_memory_on(const sn_session *s, size_t device) {
     if (s->memory != NULL) out.live_bytes += s->memory->arenas[a].live_bytes;
   }
   return out;
+}
+
+sn_status sn_session_record(sn_session *s, bool on) {
+  finish(s);
+  uint32_t n = s->plan->schedule->n_tasks;
+  if (on && s->times == NULL) {
+    s->times = sn__arena_alloc(&s->build, (n + 1) * sizeof *s->times);
+    if (s->times == NULL) return sn_status_out_of_memory();
+  }
+  s->recording = on;
+  s->record = (sn_step_record){.n_nodes = n, .nodes = s->times, .extents = s->extents};
+  sn__session_time_commands(s, on);
+  return SN_OK;
+}
+
+bool sn_session_records(const sn_session *s) {
+  return s->recording;
+}
+
+const sn_step_record *sn_session_recorded(const sn_session *s) {
+  return s->recording && !s->in_flight && s->record.ended_ns > 0 ? &s->record : NULL;
 }
 
 size_t sn_session_replans(const sn_session *s) {

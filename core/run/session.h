@@ -105,6 +105,27 @@ typedef struct sn_session_memory {
 
 /* Of a device of the plan's topology, by its index. */
 SN_API sn_session_memory sn_session_memory_on(const sn_session *session, size_t device);
+/* ---- looking at time ------------------------------------------------------------------------ */
+
+/* When a step did what, on the clock CLOCK_MONOTONIC, in ns. */
+typedef struct sn_step_record {
+  int64_t began_ns;     /* sn_session_step() was called */
+  int64_t submitted_ns; /* the queues have their work */
+  int64_t joined_ns;    /* the last of it is known to have ended */
+  int64_t ended_ns;     /* what was fetched is there */
+  size_t n_nodes;
+  const sn_node_time *nodes; /* as numbered by sn_plan_node_at() */
+  const int64_t *extents;    /* by symbol: the batch that it was */
+} sn_step_record;
+
+/* From the next step on every node's begin and end is noted, or no more. A session that does not
+ * record runs the very commands it would run without this function. */
+SN_API SN_MUST_USE sn_status sn_session_record(sn_session *session, bool on);
+SN_API bool sn_session_records(const sn_session *session);
+/* The latest step that was recorded and has been waited for; NULL: none. Borrowed until the next
+ * step. */
+SN_API const sn_step_record *sn_session_recorded(const sn_session *session);
+
 /* How often memory has been planned, reserve included. */
 SN_API size_t sn_session_replans(const sn_session *session);
 

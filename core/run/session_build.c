@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/device/thread.h"
+
 /* ---- running a task ------------------------------------------------------------------------ */
 
 static sn_status run_work(void *arg, sn__team *team) {
@@ -16,6 +18,20 @@ static sn_status run_work(void *arg, sn__team *team) {
   w->exec.team = team;
   SN_TRY(w->kernel(&w->exec));
   return s->checking ? sn__session_check_outputs(w) : SN_OK;
+}
+
+static sn_status run_timed(void *arg, sn__team *team) {
+  sn__work *w = arg;
+  sn_node_time *time = &w->session->times[w - w->session->work];
+  time->start_ns = (int64_t)sn__now_ns();
+  sn_status status = run_work(arg, team);
+  time->finish_ns = (int64_t)sn__now_ns();
+  return status;
+}
+
+void sn__session_time_commands(sn_session *s, bool on) {
+  for (uint32_t i = 0; i < s->plan->schedule->n_tasks; i++)
+    s->commands[i].run = on ? run_timed : run_work;
 }
 
 /* ---- building ------------------------------------------------------------------------------ */

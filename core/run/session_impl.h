@@ -110,12 +110,18 @@ struct sn_session {
   sn_status failure; /* of the latest step, until somebody is told */
   sn_fetch *fetches; /* of the step in flight */
   size_t n_fetches, cap_fetches;
+
+  bool recording;        /* commands note when they begin and end */
+  sn_node_time *times;   /* [n_tasks]; NULL until the first recording */
+  sn_step_record record; /* of the latest recorded step; no nodes: none */
 };
 
 /* ---- session_build.c ---- */
 
 /* Everything that is built once: works, tensors, commands, patches. */
 SN_MUST_USE sn_status sn__session_build(sn_session *s);
+/* Commands that note their times, or those that do not. */
+void sn__session_time_commands(sn_session *s, bool on);
 /* Points every tensor at its bytes, after memory or arenas changed. */
 void sn__session_rebind(sn_session *s);
 /* Shapes, inputs' pointers and copies' sizes of this step. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/run/values.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum { USUAL_ROWS = 32, USUAL_LENGTH = 16 };
@@ -132,24 +133,130 @@ int64_t sn__work_ns(const sn__cost *work, const sn_device_desc *device) {
   return ns < 1 ? 1 : ns;
 }
 
+/* ---- how a profile names things ------------------------------------------------------------- */
+
+static void put_shape(const sn__value *v, char *out, size_t size) {
+  size_t used = (size_t)snprintf(out, size, "%s[", sn_dtype_name(v->dtype));
+  for (int32_t d = 0; d < v->shape.rank && used < size; d++) {
+    const char *comma = d > 0 ? "," : "";
+    if (sn_dim_is_symbolic(v->shape.dims[d]))
+      used += (size_t)snprintf(out + used, size - used, "%s*", comma);
+    else
+      used +=
+          (size_t)snprintf(out + used, size - used, "%s%lld", comma, (long long)v->shape.dims[d]);
+  }
+  if (used < size) snprintf(out + used, size - used, "]");
+}
+
+void sn__profile_shapes(const sn_graph *g, uint32_t node, char out[SN_PROFILE_TEXT_SIZE]) {
+  const sn__node *n = &g->nodes[node];
+  size_t used = 0;
+  out[0] = '\0';
+  for (uint32_t i = 0; i < n->n_in + n->n_out; i++) {
+    uint32_t value = i < n->n_in ? n->in[i] : n->out[i - n->n_in];
+    char shape[128] = "-";
+    if (value != 0) put_shape(&g->values[value], shape, sizeof shape);
+    const char *before = i == n->n_in ? (i > 0 ? " > " : "> ") : i > 0 ? " " : "";
+    if (used + strlen(shape) + 32 > SN_PROFILE_TEXT_SIZE) { /* a long n-ary op: how many more */
+      snprintf(out + used, SN_PROFILE_TEXT_SIZE - used, " +%u", n->n_in + n->n_out - i);
+      return;
+    }
+    used += (size_t)snprintf(out + used, SN_PROFILE_TEXT_SIZE - used, "%s%s", before, shape);
+  }
+}
+
+void sn__profile_device(const sn_device_desc *d, char out[SN_PROFILE_TEXT_SIZE]) {
+  snprintf(out, SN_PROFILE_TEXT_SIZE, "%s/%d", sn_device_kind_name(d->kind), d->threads);
+}
+
+void sn__profile_link(const sn_topology *t, int from, int to, char out[SN_PROFILE_TEXT_SIZE]) {
+  const sn_device_desc *a = &t->devices[from], *b = &t->devices[to];
+  snprintf(out, SN_PROFILE_TEXT_SIZE, "%s/%d %s/%d", sn_device_kind_name(a->kind), a->threads,
+           sn_device_kind_name(b->kind), b->threads);
+}
+
+double sn__profile_work(const sn__cost *work, const sn_device_desc *device) {
+  double compute = 1e9 * work->flops / device->flops_per_s;
+  double memory = 1e9 * work->bytes / device->bytes_per_s;
+  return compute > memory ? compute : memory;
+}
+
+/* ---- what things cost ----------------------------------------------------------------------- */
+
+static int64_t bounded(double ns) {
+  return ns < 1 ? 1 : ns > (double)most_ns ? most_ns : (int64_t)(ns + 0.5);
+}
+
+static sn_cost_source copy_cost(const sn_topology *t, int from, int to, uint64_t bytes,
+                                int64_t *out_ns) {
+  char link[SN_PROFILE_TEXT_SIZE];
+  double ns = 0;
+  sn_cost_source source = SN_COST_ANALYTIC;
+  if (t->profile != NULL && from != to) {
+    sn__profile_link(t, from, to, link);
+    source =
+        sn__profile_ns(t->profile, SN__PROFILE_COPY, SN__PROFILE_COPY, link, (double)bytes, &ns);
+  }
+  if (source != SN_COST_ANALYTIC) {
+    *out_ns = bounded(ns);
+    return source;
+  }
+  int64_t described = sn_topology_copy_ns(t, from, to, bytes);
+  *out_ns = described < 1 ? 1 : described > most_ns ? most_ns : described;
+  return source;
+}
+
 int64_t sn__copy_ns(const sn_topology *topology, int from, int to, uint64_t bytes) {
-  int64_t ns = sn_topology_copy_ns(topology, from, to, bytes);
-  return ns < 1 ? 1 : ns > most_ns ? most_ns : ns;
+  int64_t ns = 0;
+  copy_cost(topology, from, to, bytes, &ns);
+  return ns;
+}
+
+sn_status sn__node_device_ns(const sn_graph *g, const sn_topology *topology, const int64_t *extents,
+                             uint32_t node, int device, int64_t *out_ns,
+                             sn_cost_source *out_source) {
+  const sn__node *n = &g->nodes[node];
+  sn_cost_source source = SN_COST_ANALYTIC;
+  *out_ns = 0;
+  if (out_source != NULL) *out_source = source;
+  if (sn__node_is_source(n) || (n->op->flags & SN_OP_VIEW) != 0) return SN_OK;
+  sn__cost work;
+  SN_TRY(sn__node_work(g, extents, node, &work));
+  const sn_device_desc *desc = &topology->devices[device];
+  if (topology->profile != NULL) {
+    char shapes[SN_PROFILE_TEXT_SIZE], name[SN_PROFILE_TEXT_SIZE];
+    double ns = 0;
+    sn__profile_shapes(g, node, shapes);
+    sn__profile_device(desc, name);
+    source = sn__profile_ns(topology->profile, n->op->name, shapes, name,
+                            sn__profile_work(&work, desc), &ns);
+    *out_ns = bounded(ns);
+  }
+  if (source == SN_COST_ANALYTIC) *out_ns = sn__work_ns(&work, desc);
+  if (out_source != NULL) *out_source = source;
+  return SN_OK;
+}
+
+sn_status sn__node_cost(const sn_graph *g, const sn_topology *topology, const int64_t *extents,
+                        uint32_t node, int64_t *out_ns, sn_cost_source *out_source) {
+  const sn__node *n = &g->nodes[node];
+  if ((n->op->flags & SN_OP_COPY) == 0)
+    return sn__node_device_ns(g, topology, extents, node, n->device, out_ns, out_source);
+  size_t bytes = 0;
+  if (!sn__value_bytes(g, n->in[0], extents, &bytes)) return too_large(g, n->in[0]);
+  *out_source = copy_cost(topology, sn__producer(g, n->in[0])->device, n->device, bytes, out_ns);
+  return SN_OK;
 }
 
 sn_status sn__node_cost_ns(const sn_graph *g, const sn_topology *topology, const int64_t *extents,
                            uint32_t node, int64_t *out_ns) {
-  const sn__node *n = &g->nodes[node];
-  *out_ns = 0;
-  if (sn__node_is_source(n) || (n->op->flags & SN_OP_VIEW) != 0) return SN_OK;
-  if ((n->op->flags & SN_OP_COPY) != 0) {
-    size_t bytes = 0;
-    if (!sn__value_bytes(g, n->in[0], extents, &bytes)) return too_large(g, n->in[0]);
-    *out_ns = sn__copy_ns(topology, sn__producer(g, n->in[0])->device, n->device, bytes);
-    return SN_OK;
-  }
-  sn__cost work;
-  SN_TRY(sn__node_work(g, extents, node, &work));
-  *out_ns = sn__work_ns(&work, &topology->devices[n->device]);
-  return SN_OK;
+  sn_cost_source source;
+  return sn__node_cost(g, topology, extents, node, out_ns, &source);
+}
+
+int64_t sn__step_cost_ns(const sn_topology *t) {
+  double ns = 0;
+  sn_cost_source source =
+      sn__profile_ns(t->profile, SN__PROFILE_STEP, SN__PROFILE_STEP, SN__PROFILE_STEP, 0, &ns);
+  return source == SN_COST_ANALYTIC ? 0 : bounded(ns);
 }

@@ -33,11 +33,36 @@ SN_API SN_MUST_USE sn_status sn__node_work(const sn_graph *graph, const int64_t 
 SN_API int64_t sn__work_ns(const sn__cost *work, const sn_device_desc *device);
 /* How long a copy takes over its link, likewise. */
 SN_API int64_t sn__copy_ns(const sn_topology *topology, int from, int to, uint64_t bytes);
-/* What a placed node costs on its device: its work there, a copy's link, 0 for sources and views.
- */
+/* What a node that is no copy costs on a device: measured where the topology's profile reaches,
+ * else its work there; 0 for sources and views. out_source may be NULL. */
+SN_API SN_MUST_USE sn_status sn__node_device_ns(const sn_graph *graph, const sn_topology *topology,
+                                                const int64_t *extents, uint32_t node, int device,
+                                                int64_t *out_ns, sn_cost_source *out_source);
+/* What a placed node costs: on its device, or over a copy's link. */
 SN_API SN_MUST_USE sn_status sn__node_cost_ns(const sn_graph *graph, const sn_topology *topology,
                                               const int64_t *extents, uint32_t node,
                                               int64_t *out_ns);
+/* The same, and where the figure comes from. */
+SN_API SN_MUST_USE sn_status sn__node_cost(const sn_graph *graph, const sn_topology *topology,
+                                           const int64_t *extents, uint32_t node, int64_t *out_ns,
+                                           sn_cost_source *out_source);
+/* What a step takes beside its nodes, on the host: 0 unless it was measured. */
+SN_API int64_t sn__step_cost_ns(const sn_topology *topology);
+
+/* ---- how a profile names things ------------------------------------------------------------- */
+
+/* "f32[*,64] f32[64,128] > f32[*,128]": the node's shapes with * for what a batch brings. */
+SN_API void sn__profile_shapes(const sn_graph *graph, uint32_t node,
+                               char out[SN_PROFILE_TEXT_SIZE]);
+/* "cpu/1", "cpu/1 cpu/1". */
+SN_API void sn__profile_device(const sn_device_desc *device, char out[SN_PROFILE_TEXT_SIZE]);
+SN_API void sn__profile_link(const sn_topology *topology, int from, int to,
+                             char out[SN_PROFILE_TEXT_SIZE]);
+/* What a profile calls the work of a node on a device, ns without the launch. */
+SN_API double sn__profile_work(const sn__cost *work, const sn_device_desc *device);
+
+#define SN__PROFILE_COPY "copy"
+#define SN__PROFILE_STEP "(step)"
 
 SN_END_DECLS
 

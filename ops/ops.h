@@ -51,6 +51,46 @@ SN_API sn_value sn_matmul_opt(sn_graph *g, sn_value a, sn_value b,
   sn_matmul_opt((g), (a), (b), SN__OPTIONS(sn_matmul_options, __VA_ARGS__))
 #endif
 
+/* ---- images: channels last, [batch, height, width, channels] ------------------------------- */
+
+typedef struct sn_conv2d_options {
+  SN_OPTIONS_HEAD;
+  int64_t stride[2];        /* down, across; 0 means 1 */
+  int64_t padding[2];       /* zeros above and below, left and right */
+  sn_value bias;            /* [Cout], added to every pixel; optional */
+  sn_activation activation; /* fused behind the bias */
+  const char *name;
+} sn_conv2d_options;
+/* x [N, H, W, Cin], kernel [KH, KW, Cin, Cout] -> [N, OH, OW, Cout], OH = (H + 2 padding - KH) /
+ * stride + 1: y[o] = sum over u of x[o stride - padding + u] kernel[u], not turned round, as in
+ * PyTorch. Dilation and groups are 1. All but N have fixed sizes. */
+SN_API sn_value sn_conv2d_opt(sn_graph *g, sn_value x, sn_value kernel,
+                              const sn_conv2d_options *options);
+
+typedef struct sn_pool2d_options {
+  SN_OPTIONS_HEAD;
+  int64_t kernel[2];      /* the window, down and across; needed */
+  int64_t stride[2];      /* 0 means the window's */
+  int64_t padding[2];     /* on both sides; at most half the window */
+  bool count_include_pad; /* a mean is over the whole window, zeros of the padding included (as
+                             PyTorch does unless told not to); otherwise over its pixels alone */
+  const char *name;
+} sn_pool2d_options;
+/* x [N, H, W, C] -> [N, OH, OW, C], OH = (H + 2 padding - kernel) / stride + 1. Padding is never a
+ * maximum. Max: the first of equals gets the gradient, a NaN stays. */
+SN_API sn_value sn_max_pool2d_opt(sn_graph *g, sn_value x, const sn_pool2d_options *options);
+SN_API sn_value sn_avg_pool2d_opt(sn_graph *g, sn_value x, const sn_pool2d_options *options);
+#ifndef __cplusplus
+/* sn_conv2d(g, x, kernel, .stride = {2, 2}, .padding = {1, 1}) */
+#define sn_conv2d(g, x, kernel, ...)                                                               \
+  sn_conv2d_opt((g), (x), (kernel), SN__OPTIONS(sn_conv2d_options, __VA_ARGS__))
+/* sn_max_pool2d(g, x, .kernel = {2, 2}) */
+#define sn_max_pool2d(g, x, ...)                                                                   \
+  sn_max_pool2d_opt((g), (x), SN__OPTIONS(sn_pool2d_options, __VA_ARGS__))
+#define sn_avg_pool2d(g, x, ...)                                                                   \
+  sn_avg_pool2d_opt((g), (x), SN__OPTIONS(sn_pool2d_options, __VA_ARGS__))
+#endif
+
 /* ---- element by element -------------------------------------------------------------------- */
 
 /* Two values broadcast together; equal types. */

@@ -95,5 +95,6 @@ void op_check_empty(const op_case *c);
 /* Tables end with a case whose `ops` is NULL. A new table is one line here and in test_ops.c. */
 extern const op_case op_cases_basic[];
 extern const op_case op_cases_rows[];
+extern const op_case op_cases_images[];
 
 #endif

@@ -5,7 +5,7 @@
 #include "tests/check_sn.h"
 #include "tests/ops/op_test.h"
 
-static const op_case *const tables[] = {op_cases_basic, op_cases_rows};
+static const op_case *const tables[] = {op_cases_basic, op_cases_rows, op_cases_images};
 
 static bool names(const char *list, const char *op) {
   size_t n = strlen(op);

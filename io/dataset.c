@@ -75,7 +75,7 @@ sn_status sn__field_check(const sn_field *f) {
   bool stream = f->kind == SN_FIELD_STREAM;
   bool ragged = stream || f->kind == SN_FIELD_SEQUENCE || f->kind == SN_FIELD_SET;
   bool ids = stream || f->kind == SN_FIELD_CATEGORY || (ragged && f->ids) || is_class(f);
-  if (f->kind > SN_FIELD_STREAM || f->role > SN_FIELD_NEXT)
+  if (f->kind > SN_FIELD_IMAGE || f->role > SN_FIELD_NEXT)
     return sn_status_make(SN_CODE_INVALID, "field '%s': no such kind or role", f->name);
   if (ids ? f->dtype != SN_I32 && f->dtype != SN_I64 : f->dtype != SN_F32)
     return sn_status_make(SN_CODE_INVALID, "field '%s': batches cannot hold it as %s; use %s",

@@ -27,7 +27,8 @@ typedef enum sn_field_kind {
   SN_FIELD_SEQUENCE, /* group values + offsets, variable-length, or padded with lengths */
   SN_FIELD_SET,
   SN_FIELD_CATEGORY, /* [rows]: integers, strings, enums, booleans -> ids 0..count-1 */
-  SN_FIELD_STREAM    /* one long row of ids, cut into windows; each window is a row */
+  SN_FIELD_STREAM,   /* one long row of ids, cut into windows; each window is a row */
+  SN_FIELD_IMAGE     /* [rows, height, width] or [rows, height, width, channels]: as dense */
 } sn_field_kind;
 
 typedef enum sn_field_role {
@@ -45,7 +46,8 @@ typedef struct sn_field {
   const char *path;    /* dataset or group; for SN_FIELD_NEXT the stream's */
   const char *lengths; /* of a padded sequence or set, or NULL */
   sn_dtype dtype;      /* what batches hold: SN_F32, or SN_I32/SN_I64 for ids and classes */
-  bool normalize;      /* by feature: (x - mean) / deviation; constant columns become 0 */
+  bool normalize;      /* by feature: (x - mean) / deviation; constant columns become 0. An image
+                          by channel, over all its pixels */
   bool ids; /* a sequence or set of ids to be embedded, kept as numbers from the table of ids */
   int64_t window;      /* of a stream */
   const char *missing; /* this label counts nothing (weight 0); NULL: none. "nan" for NaN targets */
@@ -64,9 +66,10 @@ typedef struct sn_field_facts {
   int64_t features; /* per row or element, after flattening; 0: ids, categories and classes */
   int64_t classes;  /* CLASS, CATEGORY, ids and streams: entries in the table; else 0 */
   bool ragged;
-  int64_t elements; /* ragged: of all rows */
-  int64_t longest;  /* ragged */
-  int64_t empty;    /* ragged: rows of length 0 */
+  int64_t elements;                /* ragged: of all rows */
+  int64_t longest;                 /* ragged */
+  int64_t empty;                   /* ragged: rows of length 0 */
+  int64_t height, width, channels; /* an image's; features is their product. Else 0 */
 } sn_field_facts;
 
 /* ---- dataset ------------------------------------------------------------------------------- */

@@ -66,6 +66,7 @@ typedef struct sn__field_data {
   sn__source *sources; /* one a file */
   bool ragged, coded, ids;
   int64_t width;    /* numbers of a row (dense) or an element (ragged) */
+  int64_t image[3]; /* height, width and channels of an image; else 0 */
   int64_t *lengths; /* ragged: [rows] */
   int64_t elements, longest, empty;
   double missing; /* the missing label as a number; NaN also when it is none */

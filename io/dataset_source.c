@@ -11,7 +11,7 @@
 #define MOST_ELEMENTS ((int64_t)1 << 48)
 
 static const char *kind_word(const sn_field *f) {
-  static const char *const words[] = {"dense", "sequence", "set", "category", "stream"};
+  static const char *const words[] = {"dense", "sequence", "set", "category", "stream", "image"};
   if (f->role == SN_FIELD_TARGET) return "task regression";
   if (f->role == SN_FIELD_MULTILABEL) return "task multilabel";
   return words[f->kind];
@@ -37,7 +37,7 @@ static sn_status need_numbers(const sn__source *s, const sn__h5_column *c, const
                  : input ? "kind: category"
                          : "task: classification");
   case SN__H5_COLUMN_ENUM:
-    if (f->kind != SN_FIELD_DENSE) return SN_OK;
+    if (f->kind != SN_FIELD_DENSE && f->kind != SN_FIELD_IMAGE) return SN_OK;
     return wrong(s, "is an enum", f, input ? "kind: category" : "task: classification");
   case SN__H5_COLUMN_RAGGED:
     return wrong(s, "has rows of variable length", f, input ? "kind: sequence or kind: set" : "");
@@ -229,6 +229,20 @@ static sn_status open_table(sn__source *s, const sn__field_data *fd) {
   return SN_OK;
 }
 
+/* Without a last extent of their own, pixels have one channel. */
+static sn_status check_image(const sn__source *s, const sn_field *f, int64_t extents[3]) {
+  const sn__h5_column_info *info = sn__h5_column_info_of(s->column);
+  if (info->rank != 3 && info->rank != 4)
+    return sn_status_make(SN_CODE_DATA,
+                          "%s: %s has %u dimensions: kind: image needs [rows, height, width] or "
+                          "[rows, height, width, channels]",
+                          sn__h5_file_path(s->file), f->path, info->rank);
+  extents[2] = 1;
+  for (unsigned i = 1; i < info->rank; ++i)
+    extents[i - 1] = (int64_t)info->dims[i];
+  return SN_OK;
+}
+
 /* A path that is no dataset: a group of values and offsets, or a mistake. */
 static sn_status open_missing(sn_dataset *d, sn__field_data *fd, sn__source *s, bool *out_group) {
   const sn_field *f = &fd->field;
@@ -281,6 +295,8 @@ sn_status sn__source_open(sn_dataset *d, sn__field_data *fd, size_t file) {
   SN_TRY(open_form(d, fd, s, &width));
   SN_TRY(check_count(s, f->path, s->rows));
   SN_TRY(check_written(s, s->column));
+  int64_t image[3] = {0, 0, 0};
+  if (f->kind == SN_FIELD_IMAGE) SN_TRY(check_image(s, f, image));
   if (width < 1 || width > INT32_MAX || s->item_width > INT32_MAX)
     return sn_status_make(SN_CODE_DATA,
                           "%s: %s has %lld numbers in a row: it needs 1 to 2147483647",
@@ -297,7 +313,13 @@ sn_status sn__source_open(sn_dataset *d, sn__field_data *fd, size_t file) {
         SN_CODE_DATA, "%s has %lld columns in %s and %lld in %s: files read together must agree",
         f->path, (long long)fd->width, sn__h5_file_path(d->files[0]), (long long)width,
         sn__h5_file_path(s->file));
+  if (file > 0 && memcmp(image, fd->image, sizeof image) != 0)
+    return sn_status_make(SN_CODE_DATA,
+                          "%s: %s holds images of another height or width than %s: files read "
+                          "together must agree",
+                          sn__h5_file_path(s->file), f->path, sn__h5_file_path(d->files[0]));
   fd->width = width;
+  memcpy(fd->image, image, sizeof image);
   int64_t band0 = 0, band1 = 0;
   if (sn__h5_column_info_of(s->items)->bands > 0) sn__h5_column_band(s->items, 0, &band0, &band1);
   s->band_items = band1 > 0 ? band1 : 1;

@@ -86,6 +86,14 @@ sn_status sn__preparation_match(const sn_preparation *p, const sn__field_data *f
                             "with the same columns",
                             sn__h5_file_path(fd->sources[0].file), f->path, (long long)width,
                             (long long)p->fields[i].facts.features);
+    const sn_field_facts *facts = &p->fields[i].facts;
+    if (fd->image[0] != facts->height || fd->image[1] != facts->width)
+      return sn_status_make(SN_CODE_DATA,
+                            "%s: %s holds images of %lld x %lld; the model was trained on %lld x "
+                            "%lld: give images of that size",
+                            sn__h5_file_path(fd->sources[0].file), f->path, (long long)fd->image[0],
+                            (long long)fd->image[1], (long long)facts->height,
+                            (long long)facts->width);
     *out_field = &p->fields[i];
     return SN_OK;
   }

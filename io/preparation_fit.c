@@ -119,6 +119,24 @@ static sn_status fit_rounds(fit *f, moments *m, int64_t *out_count) {
   return SN_OK;
 }
 
+/* The moments of a channel, over all pixels, at each of its pixels. */
+static void join_pixels(sn__prep_field *pf, int64_t width, int64_t count) {
+  const int64_t channels = pf->facts.channels, pixels = width / channels;
+  for (int64_t c = 0; c < channels; ++c) {
+    double mean = 0, square = 0;
+    for (int64_t i = 0; i < pixels; ++i)
+      mean += pf->mean[i * channels + c] / (double)pixels;
+    for (int64_t i = 0; i < pixels; ++i) {
+      double d = pf->mean[i * channels + c] - mean;
+      square += pf->deviation[i * channels + c] + (double)count * (d * d);
+    }
+    for (int64_t i = 0; i < pixels; ++i) {
+      pf->mean[i * channels + c] = mean;
+      pf->deviation[i * channels + c] = square;
+    }
+  }
+}
+
 static sn_status fit_moments(fit *f) {
   int64_t width = f->fd->width, count = 0;
   sn__prep_field *pf = f->pf;
@@ -144,6 +162,10 @@ static sn_status fit_moments(fit *f) {
         "%s: %s: the training rows hold nothing to fit the normalisation on: leave it "
         "out, or give normalize: none",
         sn__h5_file_path(f->fd->sources[0].file), f->fd->field.path);
+  if (f->fd->field.kind == SN_FIELD_IMAGE) {
+    join_pixels(pf, width, count);
+    count *= width / pf->facts.channels;
+  }
   for (int64_t j = 0; j < width; ++j) {
     double d = sqrt(pf->deviation[j] / (double)count);
     pf->deviation[j] = d > 1e-300 ? d : 0;
@@ -392,7 +414,10 @@ static sn_status fit_field(sn_preparation *p, fit *f) {
                                .ragged = fd->ragged,
                                .elements = fd->elements,
                                .longest = fd->longest,
-                               .empty = fd->empty};
+                               .empty = fd->empty,
+                               .height = fd->image[0],
+                               .width = fd->image[1],
+                               .channels = fd->image[2]};
   if (fd->coded) SN_TRY(fit_codes(f));
   if (fd->ids) SN_TRY(fit_ids(f));
   if (fd->field.normalize) {

@@ -14,7 +14,7 @@
 #define MOST_FIELDS  4096
 #define MOST_COLUMNS ((int64_t)1 << 31)
 
-static const char *const kinds[] = {"dense", "sequence", "set", "category", "stream"};
+static const char *const kinds[] = {"dense", "sequence", "set", "category", "stream", "image"};
 static const char *const roles[] = {"input", "class", "target", "multilabel", "next"};
 
 /* ---- writing --------------------------------------------------------------------------------- */
@@ -202,6 +202,11 @@ static void add_field(text *t, const sn__prep_field *pf) {
   add_count(t, "elements", pf->facts.elements);
   add_count(t, "longest", pf->facts.longest);
   add_count(t, "empty", pf->facts.empty);
+  if (f->kind == SN_FIELD_IMAGE) {
+    add_count(t, "height", pf->facts.height);
+    add_count(t, "width", pf->facts.width);
+    add_count(t, "channels", pf->facts.channels);
+  }
   add_doubles(t, "mean", pf->mean, pf->facts.features);
   add_doubles(t, "deviation", pf->deviation, pf->facts.features);
   add_table(t, &pf->table);
@@ -431,7 +436,7 @@ static sn_status read_words(sn__arena *arena, const cJSON *o, sn_field *f) {
   int kind = 0, role = 0;
   const char *dtype;
   SN_TRY(get_name(arena, o, "name", true, &f->name));
-  SN_TRY(get_word(o, "kind", kinds, 5, &kind));
+  SN_TRY(get_word(o, "kind", kinds, 6, &kind));
   SN_TRY(get_word(o, "role", roles, 5, &role));
   f->kind = (sn_field_kind)kind;
   f->role = (sn_field_role)role;
@@ -475,7 +480,9 @@ static sn_status check_keys(const cJSON *o) {
                                       "elements",      "longest",
                                       "empty",         "mean",
                                       "deviation",     "table",
-                                      "table_rows",    "table_weights"};
+                                      "table_rows",    "table_weights",
+                                      "height",        "width",
+                                      "channels"};
   bool seen[sizeof known / sizeof *known] = {false};
   for (const cJSON *v = o->child; v != NULL; v = v->next) {
     size_t i = 0;
@@ -500,6 +507,11 @@ static sn_status read_facts(const cJSON *o, sn__prep_field *pf) {
   SN_TRY(get_int(o, "elements", 0, INT64_MAX, &facts->elements));
   SN_TRY(get_int(o, "longest", 0, INT64_MAX, &facts->longest));
   SN_TRY(get_int(o, "empty", 0, INT64_MAX, &facts->empty));
+  if (pf->field.kind == SN_FIELD_IMAGE) {
+    SN_TRY(get_int(o, "height", 1, MOST_COLUMNS, &facts->height));
+    SN_TRY(get_int(o, "width", 1, MOST_COLUMNS, &facts->width));
+    SN_TRY(get_int(o, "channels", 1, MOST_COLUMNS, &facts->channels));
+  }
   SN_TRY(get_doubles(o, "mean", facts->features, true, &pf->mean, NULL));
   SN_TRY(get_doubles(o, "deviation", facts->features, false, &pf->deviation, NULL));
   SN_TRY(get_table(o, &pf->table));
@@ -518,6 +530,11 @@ static sn_status check_sense(const sn__prep_field *pf) {
   if (pf->facts.ragged != ragged) return wrong("ragged");
   if ((coded || ids) != (pf->table.count > 0)) return wrong("table");
   if ((coded || ids) != (pf->facts.features == 0)) return wrong("features");
+  int64_t pixels = 0, row = 0;
+  if (f->kind == SN_FIELD_IMAGE &&
+      (__builtin_mul_overflow(pf->facts.height, pf->facts.width, &pixels) ||
+       __builtin_mul_overflow(pixels, pf->facts.channels, &row) || row != pf->facts.features))
+    return wrong("height");
   if (f->normalize != (pf->mean != NULL) || f->normalize != (pf->deviation != NULL))
     return wrong("mean");
   for (int64_t k = 0; ids && k < pf->table.count; ++k)

@@ -37,6 +37,53 @@ SN_API sn_set sn_set_dense_opt(sn_graph *g, sn_set x, const sn_dense_options *op
   sn_set_dense_opt((g), (x), SN__OPTIONS(sn_dense_options, __VA_ARGS__))
 #endif
 
+/* ---- images: channels last, [batch, height, width, channels] ------------------------------- */
+
+typedef struct sn_conv2d_options {
+  SN_OPTIONS_HEAD;
+  int64_t filters;    /* channels out; needed */
+  int64_t kernel[2];  /* height, width; needed, the second 0 means as the first */
+  int64_t stride[2];  /* 0 means 1, and the second as the first */
+  int64_t padding[2]; /* zeros above and below, left and right */
+  bool same;          /* instead of padding: (kernel - 1) / 2; with stride 1 the image keeps its
+                         size. The kernel must be odd */
+  sn_activation activation;
+  bool no_bias;
+  const sn_init *kernel_init; /* NULL: as PyTorch's Conv2d; fans that are 0 are the kernel's */
+  const sn_init *bias_init;   /* NULL: the same (zeros when kernel_init is given) */
+  const char *name;           /* NULL: "conv2d" */
+} sn_conv2d_options;
+/* x [N, H, W, C] -> [N, OH, OW, filters]; variables weight [KH, KW, C, filters] (PyTorch's weight
+ * [filters, C, KH, KW], its axes in the order 2, 3, 1, 0) and bias [filters]. */
+SN_API sn_value sn_conv2d_opt(sn_graph *g, sn_value x, const sn_conv2d_options *options);
+
+typedef struct sn_inception_options {
+  SN_OPTIONS_HEAD;
+  int64_t point, three, five; /* channels out of the paths 1 x 1, 3 x 3 and 5 x 5; needed */
+  int64_t pool;               /* of the path max pooling 3 x 3, then 1 x 1; needed */
+  int64_t reduce_three;       /* a 1 x 1 convolution to so many channels before 3 x 3; 0: none */
+  int64_t reduce_five;        /* the same before 5 x 5 */
+  sn_activation activation;   /* of every convolution; SN_LINEAR means SN_RELU here */
+  const char *name;           /* NULL: "inception" */
+} sn_inception_options;
+/* Four paths over one image, side by side in the channels: x [N, H, W, C] -> [N, H, W, point +
+ * three
+ * + five + pool]. Each is a module of its own, "1x1", "3x3", "5x5" and "pool", so that each can
+ * have a device of its own.   (Szegedy et al. 2015, "Going deeper with convolutions") */
+SN_API sn_value sn_inception_opt(sn_graph *g, sn_value x, const sn_inception_options *options);
+
+/* The mean, or the greatest, of all pixels of each channel: [N, H, W, C] -> [N, C]. */
+SN_API sn_value sn_global_average_pool(sn_graph *g, sn_value x);
+SN_API sn_value sn_global_max_pool(sn_graph *g, sn_value x);
+/* [N, H, W, C] -> [N, H W C]. */
+SN_API sn_value sn_flatten(sn_graph *g, sn_value x);
+#ifndef __cplusplus
+/* sn_conv2d(g, x, .filters = 32, .kernel = {3}, .same = true, .activation = SN_RELU) */
+#define sn_conv2d(g, x, ...) sn_conv2d_opt((g), (x), SN__OPTIONS(sn_conv2d_options, __VA_ARGS__))
+#define sn_inception(g, x, ...)                                                                    \
+  sn_inception_opt((g), (x), SN__OPTIONS(sn_inception_options, __VA_ARGS__))
+#endif
+
 /* ---- embedding ----------------------------------------------------------------------------- */
 
 typedef struct sn_embedding_options {

@@ -53,19 +53,19 @@ SN_API sn_value sn_matmul_opt(sn_graph *g, sn_value a, sn_value b,
 
 /* ---- images: channels last, [batch, height, width, channels] ------------------------------- */
 
-typedef struct sn_conv2d_options {
+typedef struct sn_conv2d_op_options {
   SN_OPTIONS_HEAD;
   int64_t stride[2];        /* down, across; 0 means 1 */
   int64_t padding[2];       /* zeros above and below, left and right */
   sn_value bias;            /* [Cout], added to every pixel; optional */
   sn_activation activation; /* fused behind the bias */
   const char *name;
-} sn_conv2d_options;
+} sn_conv2d_op_options;
 /* x [N, H, W, Cin], kernel [KH, KW, Cin, Cout] -> [N, OH, OW, Cout], OH = (H + 2 padding - KH) /
  * stride + 1: y[o] = sum over u of x[o stride - padding + u] kernel[u], not turned round, as in
  * PyTorch. Dilation and groups are 1. All but N have fixed sizes. */
-SN_API sn_value sn_conv2d_opt(sn_graph *g, sn_value x, sn_value kernel,
-                              const sn_conv2d_options *options);
+SN_API sn_value sn_conv2d_op_opt(sn_graph *g, sn_value x, sn_value kernel,
+                                 const sn_conv2d_op_options *options);
 
 typedef struct sn_pool2d_options {
   SN_OPTIONS_HEAD;
@@ -81,9 +81,9 @@ typedef struct sn_pool2d_options {
 SN_API sn_value sn_max_pool2d_opt(sn_graph *g, sn_value x, const sn_pool2d_options *options);
 SN_API sn_value sn_avg_pool2d_opt(sn_graph *g, sn_value x, const sn_pool2d_options *options);
 #ifndef __cplusplus
-/* sn_conv2d(g, x, kernel, .stride = {2, 2}, .padding = {1, 1}) */
-#define sn_conv2d(g, x, kernel, ...)                                                               \
-  sn_conv2d_opt((g), (x), (kernel), SN__OPTIONS(sn_conv2d_options, __VA_ARGS__))
+/* sn_conv2d_op(g, x, kernel, .stride = {2, 2}, .padding = {1, 1}) */
+#define sn_conv2d_op(g, x, kernel, ...)                                                            \
+  sn_conv2d_op_opt((g), (x), (kernel), SN__OPTIONS(sn_conv2d_op_options, __VA_ARGS__))
 /* sn_max_pool2d(g, x, .kernel = {2, 2}) */
 #define sn_max_pool2d(g, x, ...)                                                                   \
   sn_max_pool2d_opt((g), (x), SN__OPTIONS(sn_pool2d_options, __VA_ARGS__))

@@ -229,8 +229,9 @@ const sn_op_def sn__op_conv2d_weight_grad = {
 };
 
 /* Fused as matmul does: an activation whose slope its output does not tell is a node of its own. */
-sn_value sn_conv2d_opt(sn_graph *g, sn_value x, sn_value kernel, const sn_conv2d_options *options) {
-  sn_conv2d_options known, *o = &known;
+sn_value sn_conv2d_op_opt(sn_graph *g, sn_value x, sn_value kernel,
+                          const sn_conv2d_op_options *options) {
+  sn_conv2d_op_options known, *o = &known;
   if (!sn_graph_options(g, options, sizeof known, "conv2d", &known)) return (sn_value){g, 0};
   if ((int)o->activation < 0 || o->activation >= SN_ACTIVATION_COUNT)
     return sn_graph_fail(g, sn_status_make(SN_CODE_INVALID, "conv2d: there is no activation %d",

@@ -7,8 +7,8 @@
 static void conv_plain(op_test *t) {
   sn_value x = op_param(t, SN_SHAPE(B, 4, 5, 2), -1, 1);
   sn_value w = op_param(t, SN_SHAPE(3, 2, 2, 3), -1, 1), b = op_param(t, SN_SHAPE(3), -1, 1);
-  op_out(t, sn_conv2d(t->graph, x, w, .bias = b));
-  op_out(t, sn_conv2d(t->graph, x, w, .padding = {1, 2}));
+  op_out(t, sn_conv2d_op(t->graph, x, w, .bias = b));
+  op_out(t, sn_conv2d_op(t->graph, x, w, .padding = {1, 2}));
 }
 
 /* Steps that leave pixels out, that skip past the kernel, and that differ down and across. */
@@ -16,34 +16,34 @@ static void conv_strides(op_test *t) {
   sn_value x = op_param(t, SN_SHAPE(B, 6, 5, 2), -1, 1);
   sn_value w = op_param(t, SN_SHAPE(3, 3, 2, 2), -1, 1),
            dot = op_param(t, SN_SHAPE(1, 1, 2, 3), -1, 1);
-  op_out(t, sn_conv2d(t->graph, x, w, .stride = {2, 2}, .padding = {1, 1}));
-  op_out(t, sn_conv2d(t->graph, x, w, .stride = {1, 3}, .padding = {0, 2}));
-  op_out(t, sn_conv2d(t->graph, x, dot, .stride = {2, 2}));
-  op_out(t, sn_conv2d(t->graph, x, dot, .stride = {9, 4}, .padding = {3, 0}));
+  op_out(t, sn_conv2d_op(t->graph, x, w, .stride = {2, 2}, .padding = {1, 1}));
+  op_out(t, sn_conv2d_op(t->graph, x, w, .stride = {1, 3}, .padding = {0, 2}));
+  op_out(t, sn_conv2d_op(t->graph, x, dot, .stride = {2, 2}));
+  op_out(t, sn_conv2d_op(t->graph, x, dot, .stride = {9, 4}, .padding = {3, 0}));
 }
 
 static void conv_points(op_test *t) {
   sn_value x = op_param(t, SN_SHAPE(B, 3, 2, 4), -1, 1);
   sn_value w = op_param(t, SN_SHAPE(1, 1, 4, 3), -1, 1), b = op_param(t, SN_SHAPE(3), -1, 1);
-  op_out(t, sn_conv2d(t->graph, x, w, .bias = b));
-  op_out(t, sn_conv2d(t->graph, x, w, .padding = {1, 0}));
+  op_out(t, sn_conv2d_op(t->graph, x, w, .bias = b));
+  op_out(t, sn_conv2d_op(t->graph, x, w, .padding = {1, 0}));
 }
 
 static void conv_activations(op_test *t) {
   sn_value x = op_param(t, SN_SHAPE(B, 3, 3, 2), -1, 1);
   sn_value w = op_param(t, SN_SHAPE(2, 2, 2, 3), -1, 1), b = op_param(t, SN_SHAPE(3), -1, 1);
   for (int a = SN_LINEAR; a < SN_ACTIVATION_COUNT; a++)
-    op_out(t,
-           sn_conv2d(t->graph, x, w, .bias = b, .padding = {1, 1}, .activation = (sn_activation)a));
+    op_out(t, sn_conv2d_op(t->graph, x, w, .bias = b, .padding = {1, 1},
+                           .activation = (sn_activation)a));
 }
 
 /* Patches of several chunks: a megabyte of f64 holds 256 rows of 512 numbers. */
 static void conv_chunks(op_test *t) {
   sn_value x = op_param(t, SN_SHAPE(B, 12, 13, 1), -1, 1);
-  sn_value many = sn_conv2d(t->graph, x, op_noise(t, SN_SHAPE(1, 1, 1, 70), -1, 1));
+  sn_value many = sn_conv2d_op(t->graph, x, op_noise(t, SN_SHAPE(1, 1, 1, 70), -1, 1));
   sn_value w = op_noise(t, SN_SHAPE(3, 3, 70, 2), -1, 1);
-  op_out(t, sn_conv2d(t->graph, many, w, .padding = {1, 1}));
-  op_out(t, sn_conv2d(t->graph, many, w, .padding = {1, 1}, .stride = {1, 2}));
+  op_out(t, sn_conv2d_op(t->graph, many, w, .padding = {1, 1}));
+  op_out(t, sn_conv2d_op(t->graph, many, w, .padding = {1, 1}, .stride = {1, 2}));
 }
 
 static void max_pools(op_test *t) {
@@ -73,9 +73,9 @@ static void pools_wide(op_test *t) {
 static void inception(op_test *t) {
   sn_graph *g = t->graph;
   sn_value x = op_param(t, SN_SHAPE(B, 4, 4, 2), -1, 1);
-  sn_value p1 = sn_conv2d(g, x, op_param(t, SN_SHAPE(1, 1, 2, 2), -1, 1), .activation = SN_TANH);
-  sn_value p3 = sn_conv2d(g, p1, op_param(t, SN_SHAPE(3, 3, 2, 3), -1, 1), .padding = {1, 1});
-  sn_value p5 = sn_conv2d(g, p1, op_param(t, SN_SHAPE(5, 5, 2, 1), -1, 1), .padding = {2, 2});
+  sn_value p1 = sn_conv2d_op(g, x, op_param(t, SN_SHAPE(1, 1, 2, 2), -1, 1), .activation = SN_TANH);
+  sn_value p3 = sn_conv2d_op(g, p1, op_param(t, SN_SHAPE(3, 3, 2, 3), -1, 1), .padding = {1, 1});
+  sn_value p5 = sn_conv2d_op(g, p1, op_param(t, SN_SHAPE(5, 5, 2, 1), -1, 1), .padding = {2, 2});
   sn_value pool = sn_max_pool2d(g, x, .kernel = {3, 3}, .stride = {1, 1}, .padding = {1, 1});
   op_out(t, sn_concat(g, SN_VALUES(p1, p3, p5, pool), .axis = 3));
 }

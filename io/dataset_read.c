@@ -12,7 +12,8 @@
 #include "core/device/thread.h"
 #include "io/dataset_impl.h"
 
-#define CUT_BYTES   ((int64_t)1 << 18) /* decoded, at least, where rows allow */
+#define CUT_BYTES   ((int64_t)1 << 18) /* at least, where rows allow */
+#define CUT_DECODED ((int64_t)1 << 16) /* the same of packed bytes: work for a third of a ms */
 #define CUT_NUMBERS ((int64_t)1 << 21) /* at most, where items allow */
 
 /* ---- one thread's own ------------------------------------------------------------------------ */
@@ -83,11 +84,40 @@ static sn_status close_cut(cutter *c, sn__cuts *cuts) {
   return SN_OK;
 }
 
+/* Before `take` more items of `band`: the cut that they go on, or a new one that begins with row
+ * number `place` after `skip` of its items. True in `out_fresh` when the cut has none of the band
+ * yet. */
+static sn_status cut_for(cutter *c, const sn__source *s, int32_t source, int64_t band, int64_t take,
+                         int64_t place, int64_t skip, sn__cuts *cuts, bool *out_fresh) {
+  int64_t enough = sn__h5_column_info_of(s->items)->packed ? CUT_DECODED : CUT_BYTES;
+  *out_fresh = !c->open || band != c->band;
+  if (c->open && (c->cut.source != source || (*out_fresh && c->cost >= enough) ||
+                  (c->cut.items + take) * s->item_width > CUT_NUMBERS))
+    SN_TRY(close_cut(c, cuts));
+  if (!c->open) {
+    c->cut = (sn__cut){.row0 = place, .skip = skip, .to = c->cut.to, .source = source};
+    c->open = true;
+    c->cost = 0;
+    *out_fresh = true;
+  }
+  c->band = band;
+  return SN_OK;
+}
+
+/* What was cut for goes in. */
+static void cut_take(cutter *c, const sn__source *s, bool fresh, int64_t items, int64_t elements,
+                     int64_t row1) {
+  const sn__h5_column_info *info = sn__h5_column_info_of(s->items);
+  int64_t item_bytes = s->item_width * (int64_t)info->item_bytes;
+  c->cost += info->packed ? (fresh ? s->band_items * item_bytes : 0) : items * item_bytes;
+  c->cut.row1 = row1;
+  c->cut.items += items;
+  c->cut.elements += elements;
+}
+
 /* One row's items, at the end of the cut or of new ones. */
 static sn_status cut_row(const sn__field_data *fd, const sn__source *s, int32_t source,
                          int64_t place, int64_t row, cutter *c, sn__cuts *cuts) {
-  const sn__h5_column_info *info = sn__h5_column_info_of(s->items);
-  int64_t item_bytes = s->item_width * (int64_t)info->item_bytes;
   int64_t at, left, done = 0;
   item_range(fd, s, row, &at, &left);
   while (left > 0) {
@@ -95,21 +125,9 @@ static sn_status cut_row(const sn__field_data *fd, const sn__source *s, int32_t 
     int64_t most = CUT_NUMBERS / s->item_width;
     if (take > left) take = left;
     if (take > most) take = most > 0 ? most : 1;
-    bool other = c->open && band != c->band;
-    if (c->open && (c->cut.source != source || (other && c->cost >= CUT_BYTES) ||
-                    (c->cut.items + take) * s->item_width > CUT_NUMBERS))
-      SN_TRY(close_cut(c, cuts));
-    if (!c->open) {
-      c->cut = (sn__cut){.row0 = place, .skip = done, .to = c->cut.to, .source = source};
-      c->open = true;
-      c->cost = 0;
-      other = true;
-    }
-    c->cost += info->packed ? (other ? s->band_items * item_bytes : 0) : take * item_bytes;
-    c->band = band;
-    c->cut.row1 = place + 1;
-    c->cut.items += take;
-    c->cut.elements += s->form == SN__FORM_PADDED ? fd->lengths[row] : take;
+    bool fresh;
+    SN_TRY(cut_for(c, s, source, band, take, place, done, cuts, &fresh));
+    cut_take(c, s, fresh, take, s->form == SN__FORM_PADDED ? fd->lengths[row] : take, place + 1);
     at += take;
     left -= take;
     done += take;
@@ -117,14 +135,43 @@ static sn_status cut_row(const sn__field_data *fd, const sn__source *s, int32_t 
   return SN_OK;
 }
 
+/* Rows of a table, one item each, as many as lie in the band of the first: as cut_row() would, one
+ * by one. */
+static sn_status cut_table(const sn__source *s, int32_t source, const int64_t *rows, int64_t n_rows,
+                           int64_t place, cutter *c, sn__cuts *cuts, int64_t *out_next) {
+  int64_t band = (rows[place] - s->row0) / s->band_items;
+  int64_t end =
+      s->row0 + (s->rows < (band + 1) * s->band_items ? s->rows : (band + 1) * s->band_items);
+  int64_t stop = place + 1, most = CUT_NUMBERS / s->item_width;
+  while (stop < n_rows && rows[stop] < end)
+    ++stop;
+  while (place < stop) {
+    bool fresh;
+    SN_TRY(cut_for(c, s, source, band, 1, place, 0, cuts, &fresh));
+    int64_t take = most - c->cut.items;
+    if (take > stop - place) take = stop - place;
+    if (take < 1) take = 1;
+    place += take;
+    cut_take(c, s, fresh, take, take, place);
+  }
+  *out_next = stop;
+  return SN_OK;
+}
+
 sn_status sn__field_cut(const sn__field_data *fd, size_t n_sources, const int64_t *rows,
                         int64_t n_rows, sn__cuts *cuts) {
   cutter c = {0};
   size_t k = 0;
-  for (int64_t i = 0; i < n_rows; ++i) {
+  for (int64_t i = 0; i < n_rows;) {
     while (k + 1 < n_sources && rows[i] >= fd->sources[k + 1].row0)
       ++k;
-    SN_TRY(cut_row(fd, &fd->sources[k], (int32_t)k, i, rows[i], &c, cuts));
+    const sn__source *s = &fd->sources[k];
+    if (s->form == SN__FORM_TABLE) {
+      SN_TRY(cut_table(s, (int32_t)k, rows, n_rows, i, &c, cuts, &i));
+    } else {
+      SN_TRY(cut_row(fd, s, (int32_t)k, i, rows[i], &c, cuts));
+      ++i;
+    }
   }
   return close_cut(&c, cuts);
 }
@@ -182,9 +229,29 @@ static sn_status read_runs(const sn__source *s, sn__reading *r, size_t runs, sn_
   return SN_OK;
 }
 
+/* Rows of a table that follow each other: band by band. */
+static sn_status read_table(const sn__source *s, int64_t at, int64_t left, sn__reading *r,
+                            sn_dtype dtype, char *out) {
+  if (!sn__grow((void **)&r->runs, &r->runs_capacity, 2, sizeof *r->runs))
+    return sn_status_out_of_memory();
+  while (left > 0) {
+    int64_t take = (at / s->band_items + 1) * s->band_items - at;
+    if (take > left) take = left;
+    r->runs[0] = at;
+    r->runs[1] = take;
+    SN_TRY(read_runs(s, r, 1, dtype, out));
+    out += (size_t)(take * s->item_width) * sn_dtype_size(dtype);
+    at += take;
+    left -= take;
+  }
+  return SN_OK;
+}
+
 static sn_status read_items(const sn__field_data *fd, const sn__cut *cut, const int64_t *rows,
                             sn__reading *r, sn_dtype dtype, char *out) {
   const sn__source *s = &fd->sources[cut->source];
+  if (s->form == SN__FORM_TABLE && rows[cut->row1 - 1] - rows[cut->row0] == cut->items - 1)
+    return read_table(s, rows[cut->row0] - s->row0, cut->items, r, dtype, out);
   size_t item = (size_t)s->item_width * sn_dtype_size(dtype), runs = 0;
   int64_t left = cut->items, in_runs = 0, band = -1;
   for (int64_t i = cut->row0; i < cut->row1 && left > 0; ++i) {

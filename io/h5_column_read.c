@@ -185,6 +185,12 @@ static sn_status put_rows(const sn__h5_column *c, const tile *t, const uint8_t *
            step = (size_t)t->row_elements * c->info.item_bytes;
     const uint8_t *from = chunk + (size_t)(row0 - t->row0) * step;
     out += (size_t)t->first * to_item;
+    sn__h5_runs runs = {(size_t)(row1 - row0), (size_t)t->run, step, row_bytes};
+    if (dtype == SN_DTYPE_NONE) {
+      sn__h5_copy_runs(runs.length * to_item, runs, from, out);
+      return SN_OK;
+    }
+    if (sn__h5_convert_runs(c->info.stored, runs, from, dtype, out)) return SN_OK;
     for (int64_t row = row0; row < row1; ++row, from += step, out += row_bytes)
       SN_TRY(put(c, from, t->run, dtype, out, row, t->first));
     return SN_OK;

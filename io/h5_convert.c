@@ -83,12 +83,13 @@ double sn__h5_value(sn__h5_kind kind, const void *in, size_t index) {
   }
 }
 
-static void to_f32(sn__h5_kind kind, const void *in, size_t count, float *out) {
+static void to_f32(sn__h5_kind kind, sn__h5_runs r, const uint8_t *in, uint8_t *out) {
   switch (kind) {
 #define SN__X(ENUM, name, bytes, type)                                                             \
   case SN__H5_##ENUM:                                                                              \
-    for (size_t i = 0; i < count; ++i)                                                             \
-      out[i] = (float)LOAD_##ENUM(((const type *)in)[i]);                                          \
+    for (size_t k = 0; k < r.count; ++k, in += r.from_step, out += r.to_step)                      \
+      for (size_t i = 0; i < r.length; ++i)                                                        \
+        ((float *)(void *)out)[i] = (float)LOAD_##ENUM(((const type *)(const void *)in)[i]);       \
     break;
     SN__H5_KINDS(SN__X)
 #undef SN__X
@@ -96,12 +97,13 @@ static void to_f32(sn__h5_kind kind, const void *in, size_t count, float *out) {
   }
 }
 
-static void to_f64(sn__h5_kind kind, const void *in, size_t count, double *out) {
+static void to_f64(sn__h5_kind kind, sn__h5_runs r, const uint8_t *in, uint8_t *out) {
   switch (kind) {
 #define SN__X(ENUM, name, bytes, type)                                                             \
   case SN__H5_##ENUM:                                                                              \
-    for (size_t i = 0; i < count; ++i)                                                             \
-      out[i] = (double)LOAD_##ENUM(((const type *)in)[i]);                                         \
+    for (size_t k = 0; k < r.count; ++k, in += r.from_step, out += r.to_step)                      \
+      for (size_t i = 0; i < r.length; ++i)                                                        \
+        ((double *)(void *)out)[i] = (double)LOAD_##ENUM(((const type *)(const void *)in)[i]);     \
     break;
     SN__H5_KINDS(SN__X)
 #undef SN__X
@@ -169,17 +171,39 @@ static bool same_bytes(sn__h5_kind kind, sn_dtype dtype) {
          (kind == SN__H5_U8 && dtype == SN_U8);
 }
 
+/* Short runs of one size: the compiler makes a load and a store of each. */
+#define COPY_RUNS(size)                                                                            \
+  for (size_t k = 0; k < r.count; ++k, in += r.from_step, out += r.to_step)                        \
+  memcpy(out, in, size)
+
+void sn__h5_copy_runs(size_t bytes, sn__h5_runs r, const void *from, void *to) {
+  const uint8_t *in = from;
+  uint8_t *out = to;
+  switch (bytes) {
+  case 4: COPY_RUNS(4); break;
+  case 8: COPY_RUNS(8); break;
+  case 16: COPY_RUNS(16); break;
+  case 32: COPY_RUNS(32); break;
+  default: COPY_RUNS(bytes); break;
+  }
+}
+
+bool sn__h5_convert_runs(sn__h5_kind kind, sn__h5_runs r, const void *in, sn_dtype dtype,
+                         void *out) {
+  if (same_bytes(kind, dtype))
+    sn__h5_copy_runs(r.length * sn_dtype_size(dtype), r, in, out);
+  else if (dtype == SN_F32)
+    to_f32(kind, r, in, out);
+  else if (dtype == SN_F64)
+    to_f64(kind, r, in, out);
+  else
+    return false;
+  return true;
+}
+
 size_t sn__h5_convert(sn__h5_kind kind, const void *in, size_t count, sn_dtype dtype, void *out) {
   if (count == 0) return 0;
-  if (same_bytes(kind, dtype)) {
-    memcpy(out, in, count * sn_dtype_size(dtype));
-    return count;
-  }
-  if (dtype == SN_F32)
-    to_f32(kind, in, count, out);
-  else if (dtype == SN_F64)
-    to_f64(kind, in, count, out);
-  else
-    return to_integers(kind, in, count, dtype, out);
-  return count;
+  sn__h5_runs one = {.count = 1, .length = count};
+  if (sn__h5_convert_runs(kind, one, in, dtype, out)) return count;
+  return to_integers(kind, in, count, dtype, out);
 }

@@ -109,7 +109,7 @@ static void end_setup(sn_loader *l, sn__window *w, sn_status status) {
   int64_t first = l->given * l->batch; /* rows before an epoch's first batch are not wanted */
   w->left = w->order0 + w->rows - (first > w->order0 ? first : w->order0);
   window_failed(w, -1, status);
-  w->state = w->status != SN_OK || w->tasks == 0 ? SN__WINDOW_READY : SN__WINDOW_FILLING;
+  w->state = w->status != SN_OK ? SN__WINDOW_READY : SN__WINDOW_FILLING;
 }
 
 static void end_copy(sn_loader *l, const task *t, sn_status status) {
@@ -138,9 +138,9 @@ static void perform(sn_loader *l, const task *t, sn__reading *reading) {
   bool skip = failed || (t->kind == TASK_COPY && t->slot->status != SN_OK);
   pthread_mutex_unlock(&l->lock);
   if (t->kind == TASK_SETUP)
-    status = sn__window_setup(l, &l->plan, l->epoch, w);
+    status = sn__window_setup(l, &l->plan, w);
   else if (t->kind == TASK_FILL)
-    status = sn__window_fill(l, w, t->number, reading);
+    status = sn__window_fill(l, &l->plan, l->epoch, w, t->number, reading);
   else if (!skip) {
     status = sn__slot_copy(l, t->slot, w, t->number, t->rows);
     if (status == SN_OK && t->slot->done + t->rows == t->slot->rows) sn__slot_finish(l, t->slot);
@@ -346,7 +346,8 @@ static void reset(sn_loader *l, int64_t epoch, int64_t batch, sn__plan *plan) {
     sn__window *w = &l->windows[i];
     bool keep = l->pieces.resident && w->state == SN__WINDOW_READY && w->status == SN_OK;
     if (keep) {
-      sn__plan_window(l, &l->plan, epoch, 0, w->row_numbers.bytes, w->order.bytes);
+      sn__plan_rows(l, &l->plan, 0, w->row_numbers.bytes);
+      sn__plan_order(l, &l->plan, epoch, 0, w->order.bytes);
       w->left = l->n_rows - first;
       l->next_window = l->plan.windows;
     } else {
@@ -417,7 +418,8 @@ static void scan_order(const sn_loader *l, const sn__plan *plan, int64_t epoch, 
   *most = *longest = 0;
   for (int64_t w = 0; w < plan->windows; ++w) {
     int64_t n = plan->order0[w + 1] - plan->order0[w];
-    sn__plan_window(l, plan, epoch, w, rows, order);
+    sn__plan_rows(l, plan, w, rows);
+    sn__plan_order(l, plan, epoch, w, order);
     for (int64_t i = 0; i < n; ++i) {
       int64_t length = lengths != NULL ? lengths[rows[order[i]]] : 1;
       elements += length;

@@ -137,16 +137,19 @@ SN_MUST_USE sn_status sn__pieces_make(const sn_loader *loader, sn__pieces *out);
 void sn__pieces_clear(sn__pieces *pieces);
 SN_MUST_USE sn_status sn__plan_make(const sn_loader *loader, int64_t epoch, sn__plan *out);
 void sn__plan_clear(sn__plan *plan);
-/* The rows of a window, ascending, and their order. */
-void sn__plan_window(const sn_loader *loader, const sn__plan *plan, int64_t epoch, int64_t window,
-                     int64_t *rows, int64_t *order);
+void sn__plan_rows(const sn_loader *loader, const sn__plan *plan, int64_t window,
+                   int64_t *rows); /* of a window, ascending */
+/* In which the window's rows are drawn. */
+void sn__plan_order(const sn_loader *loader, const sn__plan *plan, int64_t epoch, int64_t window,
+                    int64_t *order);
 int64_t sn__plan_find(const sn__plan *plan, int64_t place); /* the window of a place in the epoch */
 
 /* `window->index` is set; state is SETUP. */
-SN_MUST_USE sn_status sn__window_setup(const sn_loader *loader, const sn__plan *plan, int64_t epoch,
+SN_MUST_USE sn_status sn__window_setup(const sn_loader *loader, const sn__plan *plan,
                                        sn__window *window);
-SN_MUST_USE sn_status sn__window_fill(const sn_loader *loader, sn__window *window, int64_t task,
-                                      sn__reading *reading);
+/* Task 0 draws the order of the rows; each other one decodes a cut of a field. */
+SN_MUST_USE sn_status sn__window_fill(const sn_loader *loader, const sn__plan *plan, int64_t epoch,
+                                      sn__window *window, int64_t task, sn__reading *reading);
 void sn__window_clear(const sn_loader *loader, sn__window *window);
 
 SN_MUST_USE sn_status sn__slot_copy(const sn_loader *loader, sn__slot *slot,

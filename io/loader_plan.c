@@ -207,14 +207,18 @@ void sn__plan_clear(sn__plan *p) {
   memset(p, 0, sizeof *p);
 }
 
-void sn__plan_window(const sn_loader *l, const sn__plan *p, int64_t epoch, int64_t window,
-                     int64_t *rows, int64_t *order) {
+void sn__plan_rows(const sn_loader *l, const sn__plan *p, int64_t window, int64_t *rows) {
   int64_t n = 0;
   for (int64_t i = p->piece0[window]; i < p->piece0[window + 1]; ++i) {
     int64_t first = l->pieces.starts[p->pieces[i]], last = l->pieces.starts[p->pieces[i] + 1];
     memcpy(rows + n, l->rows + first, (size_t)(last - first) * sizeof *rows);
     n += last - first;
   }
+}
+
+void sn__plan_order(const sn_loader *l, const sn__plan *p, int64_t epoch, int64_t window,
+                    int64_t *order) {
+  int64_t n = p->order0[window + 1] - p->order0[window];
   if (l->shuffle) {
     sn__rng_permutation(l->seed, key_of(epoch, KEY_ORDER, window), n, order);
     return;

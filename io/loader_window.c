@@ -70,15 +70,16 @@ static sn_status setup_field(const sn_loader *l, const sn__load_field *f, sn__wi
   return SN_OK;
 }
 
-sn_status sn__window_setup(const sn_loader *l, const sn__plan *plan, int64_t epoch, sn__window *w) {
+sn_status sn__window_setup(const sn_loader *l, const sn__plan *plan, sn__window *w) {
   w->order0 = plan->order0[w->index];
   w->rows = plan->order0[w->index + 1] - w->order0;
-  w->tasks = w->next_task = w->done_tasks = 0;
+  w->next_task = w->done_tasks = 0;
+  w->tasks = 1; /* the order: drawing it takes as long as decoding some chunks */
   if (w->fields == NULL) w->fields = sn__calloc(l->n_fields, sizeof *w->fields);
   if (w->fields == NULL) return sn_status_out_of_memory();
   SN_TRY(sn__room_need(&w->row_numbers, (size_t)w->rows * sizeof(int64_t), 0));
   SN_TRY(sn__room_need(&w->order, (size_t)w->rows * sizeof(int64_t), 0));
-  sn__plan_window(l, plan, epoch, w->index, w->row_numbers.bytes, w->order.bytes);
+  sn__plan_rows(l, plan, w->index, w->row_numbers.bytes);
   for (size_t i = 0; i < l->n_fields; ++i)
     SN_TRY(setup_field(l, &l->fields[i], w, &w->fields[i]));
   return SN_OK;
@@ -184,7 +185,12 @@ static sn_status fill_numbers(const sn__load_field *f, sn__window *w, sn__window
   return SN_OK;
 }
 
-sn_status sn__window_fill(const sn_loader *l, sn__window *w, int64_t task, sn__reading *reading) {
+sn_status sn__window_fill(const sn_loader *l, const sn__plan *plan, int64_t epoch, sn__window *w,
+                          int64_t task, sn__reading *reading) {
+  if (task == 0) {
+    sn__plan_order(l, plan, epoch, w->index, w->order.bytes);
+    return SN_OK;
+  }
   size_t i = l->n_fields - 1;
   while (w->fields[i].task0 > task)
     --i;

@@ -64,6 +64,7 @@ static sn_value pooled(sn_graph *g, sn_value x, sn_value offsets, const sn_model
   case SN_CONFIG_POOL_MAX: return sn_sequence_max(g, s);
   case SN_CONFIG_POOL_SUM: return sn_sequence_sum(g, s);
   case SN_CONFIG_POOL_ATTENTION: return sn_sequence_attention(g, s);
+  case SN_CONFIG_POOL_FLATTEN: break; /* of images */
   case SN_CONFIG_POOL_LAST:
     return recurrent && in->bidirectional ? sn_sequence_final(g, s, in->units)
                                           : sn_sequence_last(g, s);
@@ -81,6 +82,34 @@ static sn_sequence encode_sequence(sn_graph *g, sn_sequence x, const sn_model_in
   return x;
 }
 
+static int64_t each(const sn_config_ints *list, size_t i) {
+  return list->items[list->count == 1 ? 0 : i];
+}
+
+/* Convolutions or blocks one after another, each with norm, activation and max pooling. */
+static sn_value encode_image(sn_graph *g, sn_value x, const sn_model_input *in) {
+  const sn_activation activation = activation_of(in->activation);
+  const bool fused = in->norm == SN_CONFIG_NORM_NONE;
+  for (size_t i = 0; i < in->filters.count; i++) {
+    const int64_t filters = in->filters.items[i], pool = each(&in->max_pool, i);
+    if (in->encoder == SN_CONFIG_ENCODER_INCEPTION) {
+      const int64_t path = filters / 4;
+      x = sn_inception(g, x, .point = path, .three = path, .five = path, .pool = path,
+                       .reduce_three = in->reduce, .reduce_five = in->reduce,
+                       .activation = activation);
+      x = normalised(g, x, in->norm);
+    } else {
+      x = sn_conv2d(g, x, .filters = filters, .kernel = {each(&in->kernel, i)},
+                    .stride = {each(&in->stride, i)}, .same = true,
+                    .activation = fused ? activation : SN_LINEAR);
+      if (!fused) x = sn_activate(g, normalised(g, x, in->norm), activation);
+    }
+    if (pool > 1) x = sn_max_pool2d(g, x, .kernel = {pool, pool});
+  }
+  if (in->pool == SN_CONFIG_POOL_FLATTEN) return sn_flatten(g, x);
+  return in->pool == SN_CONFIG_POOL_MAX ? sn_global_max_pool(g, x) : sn_global_average_pool(g, x);
+}
+
 /* One input's branch: [batch, F], or [elements, F] with *out_stream set for a stream. */
 static sn_value branch(sn_graph *g, const sn_model_input *in, const sn_field_facts *facts,
                        sn_sequence *out_stream) {
@@ -92,6 +121,14 @@ static sn_value branch(sn_graph *g, const sn_model_input *in, const sn_field_fac
     sn_value x = sn_input(g, in->name, SN_F32, features);
     sn_module_begin(g, in->name);
     x = dense_stack(g, x, &hidden);
+    sn_module_end(g);
+    return x;
+  }
+  if (in->kind == SN_CONFIG_KIND_IMAGE) {
+    sn_value x = sn_input(g, in->name, SN_F32, features);
+    sn_module_begin(g, in->name);
+    x = sn_reshape(g, x, SN_SHAPE(SN_DIM_KEEP(0), facts->height, facts->width, facts->channels));
+    x = dense_stack(g, encode_image(g, x, in), &hidden);
     sn_module_end(g);
     return x;
   }

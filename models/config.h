@@ -25,7 +25,8 @@ typedef enum sn_config_kind {
   SN_CONFIG_KIND_SEQUENCE,
   SN_CONFIG_KIND_SET,
   SN_CONFIG_KIND_CATEGORY,
-  SN_CONFIG_KIND_STREAM
+  SN_CONFIG_KIND_STREAM,
+  SN_CONFIG_KIND_IMAGE
 } sn_config_kind;
 
 typedef enum sn_config_task {
@@ -44,7 +45,9 @@ typedef enum sn_config_encoder {
   SN_CONFIG_ENCODER_LSTM,
   SN_CONFIG_ENCODER_GRU,
   SN_CONFIG_ENCODER_MEAN, /* no recurrence: the steps themselves are averaged */
-  SN_CONFIG_ENCODER_DEEPSETS
+  SN_CONFIG_ENCODER_DEEPSETS,
+  SN_CONFIG_ENCODER_CONV,     /* images */
+  SN_CONFIG_ENCODER_INCEPTION /* images: blocks of four paths */
 } sn_config_encoder;
 
 typedef enum sn_config_pool {
@@ -52,7 +55,8 @@ typedef enum sn_config_pool {
   SN_CONFIG_POOL_LAST, /* sequences only */
   SN_CONFIG_POOL_MAX,
   SN_CONFIG_POOL_SUM, /* sets only */
-  SN_CONFIG_POOL_ATTENTION
+  SN_CONFIG_POOL_ATTENTION,
+  SN_CONFIG_POOL_FLATTEN /* images only: every pixel stays */
 } sn_config_pool;
 
 typedef enum sn_config_activation {
@@ -160,6 +164,9 @@ typedef struct sn_model_input {
   sn_config_ints phi, rho; /* set */
   int64_t window;          /* stream: elements in a row */
   bool next;               /* stream: the next element is the target */
+  /* image: [i] is of convolution (or block) i; a list of one is for all */
+  sn_config_ints filters, kernel, stride, max_pool;
+  int64_t reduce; /* inception: channels before 3 x 3 and 5 x 5; 0: none */
 } sn_model_input;
 
 typedef struct sn_model_output {

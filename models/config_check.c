@@ -160,6 +160,53 @@ static sn_status check_stream(const sn_model_config *config, const sn_model_inpu
   return SN_OK;
 }
 
+/* A list of one stands for all convolutions or blocks. */
+static sn_status check_each(const sn_model_config *config, const sn_model_input *input,
+                            const char *key, const sn_config_ints *list) {
+  if (list->count == 1 || list->count == input->filters.count) return SN_OK;
+  return sn_status_make(SN_CODE_CONFIG,
+                        "input '%s' %s has %zu filters and %zu %s; give one for all, or one for "
+                        "each",
+                        input->name, AT(input->mark), input->filters.count, list->count, key);
+}
+
+static sn_status check_image(const sn_model_config *config, const sn_model_input *input) {
+  const bool blocks = input->encoder == SN_CONFIG_ENCODER_INCEPTION;
+  static const char *const of_conv[] = {"kernel", "stride"}, *const of_blocks[] = {"reduce"};
+  for (size_t i = 0; i < (blocks ? 2 : 1); i++) {
+    const char *key = blocks ? of_conv[i] : of_blocks[i];
+    if (given(&sn__part_input, input, key))
+      return sn_status_make(SN_CODE_CONFIG,
+                            "input '%s' %s has %s, which is for encoder: %s; take "
+                            "it out",
+                            input->name, AT(input->mark), key, blocks ? "conv" : "inception");
+  }
+  if (blocks && input->activation == SN_CONFIG_ACTIVATION_NONE)
+    return sn_status_make(SN_CODE_CONFIG,
+                          "input '%s' %s has encoder: inception and activation: none, which would "
+                          "make its paths one sum; give another activation",
+                          input->name, AT(input->mark));
+  if (input->filters.count == 0)
+    return sn_status_make(SN_CODE_CONFIG, "input '%s' %s has no filters; give one number or more",
+                          input->name, AT(input->mark));
+  SN_TRY(check_each(config, input, "kernel", &input->kernel));
+  SN_TRY(check_each(config, input, "stride", &input->stride));
+  SN_TRY(check_each(config, input, "max_pool", &input->max_pool));
+  for (size_t i = 0; i < input->filters.count; i++)
+    if (blocks && input->filters.items[i] % 4 != 0)
+      return sn_status_make(SN_CODE_CONFIG,
+                            "input '%s' %s has a block of %lld filters; four paths share them, so "
+                            "give a multiple of 4",
+                            input->name, AT(input->mark), (long long)input->filters.items[i]);
+  for (size_t i = 0; i < input->kernel.count; i++)
+    if (input->kernel.items[i] % 2 == 0)
+      return sn_status_make(SN_CODE_CONFIG,
+                            "input '%s' %s has a kernel of %lld; give an odd one, which has a "
+                            "middle",
+                            input->name, AT(input->mark), (long long)input->kernel.items[i]);
+  return SN_OK;
+}
+
 static sn_status check_input(sn_model_config *config, sn_model_input *input) {
   if (input->kind == SN_CONFIG_KIND_NONE)
     return sn_status_make(SN_CODE_CONFIG, "input '%s' %s has no 'kind'; add one", input->name,
@@ -172,6 +219,7 @@ static sn_status check_input(sn_model_config *config, sn_model_input *input) {
                           "pool out, or use lstm or gru",
                           input->name, AT(input->mark));
   if (input->kind == SN_CONFIG_KIND_STREAM) SN_TRY(check_stream(config, input));
+  if (input->kind == SN_CONFIG_KIND_IMAGE) SN_TRY(check_image(config, input));
   if (input->path == NULL && (input->path = own_path(config, input->name)) == NULL)
     return sn_status_out_of_memory();
   return SN_OK;

@@ -17,6 +17,7 @@ static_assert(sizeof(bool) == 1, "booleans are stored as bool");
 #define SET      BIT(SN_CONFIG_KIND_SET)
 #define CATEGORY BIT(SN_CONFIG_KIND_CATEGORY)
 #define STREAM   BIT(SN_CONFIG_KIND_STREAM)
+#define IMAGE    BIT(SN_CONFIG_KIND_IMAGE)
 
 #define CLASSES    BIT(SN_CONFIG_TASK_CLASSIFICATION)
 #define REGRESSION BIT(SN_CONFIG_TASK_REGRESSION)
@@ -28,10 +29,13 @@ static_assert(sizeof(bool) == 1, "booleans are stored as bool");
 #define RMSPROP BIT(SN_CONFIG_OPTIMIZER_RMSPROP)
 #define ADAGRAD BIT(SN_CONFIG_OPTIMIZER_ADAGRAD)
 
-static const sn__choice kinds[] = {
-    {"dense", SN_CONFIG_KIND_DENSE},   {"sequence", SN_CONFIG_KIND_SEQUENCE},
-    {"set", SN_CONFIG_KIND_SET},       {"category", SN_CONFIG_KIND_CATEGORY},
-    {"stream", SN_CONFIG_KIND_STREAM}, {NULL, 0}};
+static const sn__choice kinds[] = {{"dense", SN_CONFIG_KIND_DENSE},
+                                   {"sequence", SN_CONFIG_KIND_SEQUENCE},
+                                   {"set", SN_CONFIG_KIND_SET},
+                                   {"category", SN_CONFIG_KIND_CATEGORY},
+                                   {"stream", SN_CONFIG_KIND_STREAM},
+                                   {"image", SN_CONFIG_KIND_IMAGE},
+                                   {NULL, 0}};
 static const sn__choice tasks[] = {{"classification", SN_CONFIG_TASK_CLASSIFICATION},
                                    {"regression", SN_CONFIG_TASK_REGRESSION},
                                    {"multilabel", SN_CONFIG_TASK_MULTILABEL},
@@ -45,6 +49,12 @@ static const sn__choice sequence_encoders[] = {{"lstm", SN_CONFIG_ENCODER_LSTM},
                                                {"mean", SN_CONFIG_ENCODER_MEAN},
                                                {NULL, 0}};
 static const sn__choice set_encoders[] = {{"deepsets", SN_CONFIG_ENCODER_DEEPSETS}, {NULL, 0}};
+static const sn__choice image_encoders[] = {
+    {"conv", SN_CONFIG_ENCODER_CONV}, {"inception", SN_CONFIG_ENCODER_INCEPTION}, {NULL, 0}};
+static const sn__choice image_pools[] = {{"mean", SN_CONFIG_POOL_MEAN},
+                                         {"max", SN_CONFIG_POOL_MAX},
+                                         {"flatten", SN_CONFIG_POOL_FLATTEN},
+                                         {NULL, 0}};
 static const sn__choice sequence_pools[] = {{"mean", SN_CONFIG_POOL_MEAN},
                                             {"last", SN_CONFIG_POOL_LAST},
                                             {"max", SN_CONFIG_POOL_MAX},
@@ -108,11 +118,14 @@ static const sn__choice precisions[] = {{"f32", SN_CONFIG_PRECISION_F32},
   KEY(sn_model_input, field, type, k, fallback, doc, __VA_ARGS__)
 static const sn__key input_keys[] = {
     IN(kind, CHOICE, ALL, NULL,
-       "what a row is: one vector, a sequence, a set, a category, a stream", CHOOSE(kinds)),
+       "what a row is: one vector, a sequence, a set, a category, a stream, an image",
+       CHOOSE(kinds)),
     IN(path, PATH, ALL, NULL, "dataset or group in the file; /<name> unless given", ANY),
     IN(lengths, PATH, SEQUENCE | SET, NULL, "dataset with the true lengths of a padded one", ANY),
     IN(normalize, CHOICE, DENSE | SEQUENCE | SET, "standard",
        "floats to mean 0 and deviation 1, fitted on the training split", CHOOSE(normalizes)),
+    IN(normalize, CHOICE, IMAGE, "standard",
+       "each channel to mean 0 and deviation 1, fitted on the training split", CHOOSE(normalizes)),
     IN(embedding, INT, CATEGORY, "0", "width of the learned vectors; 0 picks one", RANGE(0, WIDE)),
     IN(embedding, INT, SEQUENCE, "0", "width of the learned vectors of ids; 0: values are numbers",
        RANGE(0, WIDE)),
@@ -121,6 +134,19 @@ static const sn__key input_keys[] = {
        CHOOSE(sequence_encoders)),
     IN(encoder, CHOICE, STREAM, "lstm", "lstm or gru", CHOOSE(recurrent_encoders)),
     IN(encoder, CHOICE, SET, "deepsets", "phi on each element, pool, rho", CHOOSE(set_encoders)),
+    IN(encoder, CHOICE, IMAGE, "conv", "conv, or inception: blocks of paths 1x1, 3x3, 5x5, pool",
+       CHOOSE(image_encoders)),
+    IN(filters, INTS, IMAGE, "32, 64", "channels of each convolution, or of each block",
+       RANGE(1, WIDE)),
+    IN(kernel, INTS, IMAGE, "3", "conv: pixels a side, odd; one for all or one for each",
+       RANGE(1, 1023)),
+    IN(stride, INTS, IMAGE, "1", "conv: pixels from one to the next; one for all or one for each",
+       RANGE(1, 1024)),
+    IN(max_pool, INTS, IMAGE, "2", "pixels a side of the max pooling after each; 1: none",
+       RANGE(1, 1024)),
+    IN(reduce, INT, IMAGE, "0", "inception: channels of a 1x1 before 3x3 and 5x5; 0: none",
+       RANGE(0, WIDE)),
+    IN(pool, CHOICE, IMAGE, "mean", "how the pixels become one vector", CHOOSE(image_pools)),
     IN(units, INT, SEQUENCE | STREAM, "64", "width of the recurrent state", RANGE(1, WIDE)),
     IN(layers, INT, SEQUENCE | STREAM, "1", "recurrent layers on top of each other", RANGE(1, 16)),
     IN(bidirectional, BOOL, SEQUENCE, "false", "also read from the end to the beginning", ANY),
@@ -130,8 +156,8 @@ static const sn__key input_keys[] = {
     IN(rho, INTS, SET, "64", "widths of the layers after pooling", RANGE(1, WIDE)),
     IN(window, INT, STREAM, "64", "elements in one row", RANGE(1, WIDE)),
     IN(next, BOOL, STREAM, "true", "the target is the next element", ANY),
-    IN(hidden, INTS, DENSE | SEQUENCE | CATEGORY, NULL, "widths of the dense layers of this branch",
-       RANGE(1, WIDE)),
+    IN(hidden, INTS, DENSE | SEQUENCE | CATEGORY | IMAGE, NULL,
+       "widths of the dense layers of this branch", RANGE(1, WIDE)),
     IN(activation, CHOICE, ALL & ~STREAM, "relu", "after each dense layer", CHOOSE(activations)),
     IN(norm, CHOICE, ALL & ~STREAM, "none", "before each activation: layer or batch",
        CHOOSE(norms)),
@@ -225,7 +251,7 @@ static_assert(COUNT(input_keys) <= 64 && COUNT(output_keys) <= 64 && COUNT(train
               "the given-bits of a part are one u64");
 
 static const char *const kind_names[] = {"",         "dense",  "sequence", "set",
-                                         "category", "stream", NULL};
+                                         "category", "stream", "image",    NULL};
 static const char *const task_names[] = {"", "classification", "regression", "multilabel", NULL};
 static const char *const optimizer_names[] = {"sgd", "adam", "adamw", "rmsprop", "adagrad", NULL};
 

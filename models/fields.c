@@ -17,7 +17,7 @@ static sn_field input_field(const sn_model_config *config, sn_config_split split
   static const sn_field_kind kinds[] = {
       [SN_CONFIG_KIND_DENSE] = SN_FIELD_DENSE,   [SN_CONFIG_KIND_SEQUENCE] = SN_FIELD_SEQUENCE,
       [SN_CONFIG_KIND_SET] = SN_FIELD_SET,       [SN_CONFIG_KIND_CATEGORY] = SN_FIELD_CATEGORY,
-      [SN_CONFIG_KIND_STREAM] = SN_FIELD_STREAM,
+      [SN_CONFIG_KIND_STREAM] = SN_FIELD_STREAM, [SN_CONFIG_KIND_IMAGE] = SN_FIELD_IMAGE,
   };
   sn_field f = {
       .name = in->name, .kind = kinds[in->kind], .role = SN_FIELD_INPUT, .window = in->window};

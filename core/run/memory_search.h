@@ -12,34 +12,35 @@
  * Hardware-Accelerated Machine Learning", ASPLOS 2023), here for any conflicts, not only those of
  * intervals.
  *
- * Budgets are counted in nodes, so a search ends the same way on any machine. */
+ * Budgets are counted in blocks looked at (a node looks at all that it has to place), so a search
+ * ends the same way on any machine. */
 #ifndef SN_CORE_RUN_MEMORY_SEARCH_H
 #define SN_CORE_RUN_MEMORY_SEARCH_H
 
 #include "core/run/memory.h"
 
-enum { SN__PACK_NODES = 20000000 }; /* a large budget: about ten seconds on one core */
+enum { SN__PACK_BUDGET = 100000000 }; /* some seconds on one core */
 
 SN_BEGIN_DECLS
 
-/* Lowers *bytes, the end of the packing in pack->offsets, as far as `nodes` allow; the packing
+/* Lowers *bytes, the end of the packing in pack->offsets, as far as the budget allows; the packing
  * stays as it is where nothing better is found. *lower_bound, at least pack->live_bytes, is raised
  * to what the search proves; equal to *bytes, the packing is a smallest one. */
-SN_API SN_MUST_USE sn_status sn__pack_search(sn__pack *pack, uint64_t nodes, size_t *bytes,
-                                             size_t *lower_bound, uint64_t *out_nodes);
+SN_API SN_MUST_USE sn_status sn__pack_search(sn__pack *pack, uint64_t budget, size_t *bytes,
+                                             size_t *lower_bound, uint64_t *out_used);
 
 /* Blocks with lifetimes on one clock. */
 typedef struct sn__intervals {
   uint32_t n;
   const int64_t *lower, *upper; /* it lives from lower to just before upper */
   const int64_t *sizes;         /* at least 0 */
-  uint64_t nodes;               /* budget; 0: SN__PACK_NODES */
+  uint64_t budget;              /* 0: SN__PACK_BUDGET */
   int64_t *offsets;             /* out [n], the caller's */
   int64_t bytes;                /* out: the end of the highest block */
   int64_t live_bytes;           /* out: the most that lives at one moment */
   int64_t lower_bound;          /* out: no packing needs less; == bytes: optimal */
   int64_t first_bytes;          /* out: what best fit and the search over orders found */
-  uint64_t used_nodes;          /* out */
+  uint64_t used;                /* out: of the budget */
 } sn__intervals;
 
 /* INVALID: a negative size, a lifetime that ends before it begins, sizes that add up to more than

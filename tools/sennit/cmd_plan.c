@@ -4,13 +4,14 @@
 #include "tools/sennit/plan_report.h"
 #include "tools/sennit/task.h"
 
-static sn_status report(const arg_set *args, ui_state *ui, const sn_trainer *trainer) {
+static sn_status report(const arg_set *args, ui_state *ui, const sn_trainer *trainer,
+                        const costs_figures *costs) {
   const sn_placement *placement = sn_trainer_placement(trainer);
   const sn_plan *plan = sn_trainer_plan(trainer);
   const char *dot = args_text(args, "--dot");
   if (dot != NULL) SN_TRY(plan_write_dot(dot, placement, plan));
-  if (args_given(args, "--json")) return plan_print_json(stdout, placement, plan);
-  plan_show(ui, placement, plan);
+  if (args_given(args, "--json")) return plan_print_json(stdout, placement, plan, costs);
+  plan_show(ui, placement, plan, costs);
   if (dot != NULL) ui_line(ui, "the placed graph is in %s: dot -Tsvg %s -o plan.svg", dot, dot);
   return SN_OK;
 }
@@ -20,9 +21,11 @@ static sn_status make(const arg_set *args, ui_state *ui, task *t) {
   SN_TRY(task_open(t));
   SN_TRY(task_prepare(t, NULL));
   SN_TRY(task_build(t));
+  costs_figures costs;
+  SN_TRY(costs_take(t, ui, &costs));
   sn_trainer *trainer = NULL;
   SN_TRY(sn_trainer_create(t->graph, &t->options, &trainer));
-  sn_status status = report(args, ui, trainer);
+  sn_status status = report(args, ui, trainer, &costs);
   sn_trainer_free(trainer);
   return status;
 }

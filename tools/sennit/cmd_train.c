@@ -8,6 +8,7 @@
 #include "core/alloc.h"
 #include "tools/sennit/commands.h"
 #include "tools/sennit/stop.h"
+#include "tools/sennit/costs.h"
 #include "tools/sennit/train.h"
 
 enum { MEASURED_ROWS = 4096 /* of the training rows, for the final report */ };
@@ -116,6 +117,8 @@ static sn_status prepare(train_run *run, sn_checkpoint *last) {
   SN_TRY(choose_monitor(run));
   SN_TRY(task_check(&run->task, &run->ui));
   SN_TRY(task_build(&run->task));
+  costs_figures costs;
+  SN_TRY(costs_take(&run->task, &run->ui, &costs));
   SN_TRY(make_trainer(run));
   SN_TRY(check_monitor(run));
   if (last == NULL) SN_TRY(run_state_create(sn_graph_loss_count(run->task.graph), &run->state));

@@ -37,6 +37,13 @@ static const char *const workloads[] = {"h3", NULL};
 #define OBJECTIVE                                                                                  \
   CHOICE("--objective", objectives,                                                                \
          "time: as many devices as pay (default); spread: every device", OPTIONAL)
+#define PROFILE                                                                                    \
+  TEXT("--profile", "N|FILE",                                                                      \
+       "plan with measured costs: a number runs so many steps now and times every operation in "   \
+       "them (weights are thrown away); a file is what --save-profile wrote",                      \
+       OPTIONAL)
+#define SAVE_PROFILE                                                                               \
+  TEXT("--save-profile", "FILE", "write the measured costs, for later plans", .writes = ARG_OPENS)
 #define SET                                                                                        \
   TEXT("--set", "KEY=VALUE", "override a key of the model file, such as train.batch=32",           \
        .repeats = true)
@@ -67,7 +74,8 @@ static const arg_row plan_rows[] = {
     PLACEMENT,
     SET,
     TEXT("--dot", "FILE", "write the placed graph for Graphviz", .writes = ARG_OPENS),
-    TEXT("--profile", "FILE", "measured costs", NOT_YET),
+    PROFILE,
+    SAVE_PROFILE,
     TEXT("--html", "FILE", "write the report as a page", NOT_YET),
     JSON,
 };
@@ -102,6 +110,8 @@ static const arg_row train_rows[] = {
     FLAG("--resume", "go on from the last checkpoint in --out", OPTIONAL),
     TEXT("--init", "FILE", "first weights, from a safetensors file", OPTIONAL),
     SET,
+    PROFILE,
+    SAVE_PROFILE,
     TEXT("--trace", "FILE", "timeline of the run", NOT_YET),
     JSON,
 };

@@ -7,9 +7,13 @@
 
 #include "core/alloc.h"
 
-sn_status json_create(json_report *out_report) {
+void json_hooks(void) {
   cJSON_Hooks hooks = {sn__alloc, sn__free};
   cJSON_InitHooks(&hooks);
+}
+
+sn_status json_create(json_report *out_report) {
+  json_hooks();
   *out_report = (json_report){.root = cJSON_CreateObject()};
   return out_report->root != NULL ? SN_OK : sn_status_out_of_memory();
 }

@@ -15,6 +15,8 @@ typedef struct json_report {
   bool failed;
 } json_report;
 
+/* Before cJSON is called by itself. */
+void json_hooks(void);
 sn_status json_create(json_report *out_report);
 void json_free(json_report *report);
 

@@ -96,7 +96,8 @@ static void put_variables(json_report *r, const sn_plan *plan) {
   }
 }
 
-sn_status plan_print_json(FILE *out, const sn_placement *placement, const sn_plan *plan) {
+sn_status plan_print_json(FILE *out, const sn_placement *placement, const sn_plan *plan,
+                          const costs_figures *costs) {
   const sn_placement_figures *f = sn_placement_figures_of(placement);
   json_report r;
   SN_TRY(json_create(&r));
@@ -111,7 +112,8 @@ sn_status plan_print_json(FILE *out, const sn_placement *placement, const sn_pla
   json_text(&r, r.root, "one_device", device_name(plan, f->one_device));
   json_int(&r, r.root, "devices_used", f->devices_used);
   json_text(&r, r.root, "sentence", sn_placement_sentence(placement));
-  sn_status status = json_print(&r, out);
+  sn_status status = costs_json(&r, r.root, plan, costs);
+  if (status == SN_OK) status = json_print(&r, out);
   json_free(&r);
   return status;
 }

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/sennit/costs.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/run/measure.h"
+#include "tools/sennit/bind.h"
+#include "tools/sennit/stop.h"
+#include "tools/sennit/train.h"
+
+enum { WARM_UP = 6, ROUNDS_MOST = 3, STEPS_MOST = 100000 };
+
+/* ---- steps --------------------------------------------------------------------------------- */
+
+/* Steps of the task's model on batches that are read between them, never beside them. */
+typedef struct bench {
+  task *t;
+  ui_state *ui;
+  sn_loader *loader;
+  bind_set bind;
+  sn_trainer *trainer;
+  double *losses;
+  int64_t epoch;
+  const sn_feed *feeds; /* of the batch in hand */
+} bench;
+
+static void bench_close(bench *b) {
+  bind_free(&b->bind);
+  sn_trainer_free(b->trainer);
+  sn_loader_free(b->loader);
+  sn__free(b->losses);
+}
+
+static sn_status bench_open(bench *b) {
+  task *t = b->t;
+  sn_loader_options options = {.struct_size = sizeof options,
+                               .batch = t->config->train.batch,
+                               .shuffle = t->config->train.shuffle,
+                               .seed = (uint64_t)t->config->train.seed,
+                               .threads = -1};
+  SN_TRY(sn_loader_create(t->data, t->preparation, t->split->train, t->split->n_train, &options,
+                          &b->loader));
+  SN_TRY(sn_trainer_create(t->graph, &t->options, &b->trainer));
+  const sn_graph *graph = sn_trainer_model(b->trainer);
+  b->losses = sn__calloc(sn_graph_loss_count(graph) + 1, sizeof *b->losses);
+  if (b->losses == NULL) return sn_status_out_of_memory();
+  SN_TRY(bind_create(graph, t->preparation, t->data, true, &b->bind));
+  SN_TRY(sn_trainer_reserve(b->trainer, t->extents, t->n_extents));
+  return sn_loader_start(b->loader, 0, 0);
+}
+
+/* The next batch that has its full rows: a short one at an epoch's end is no measure. */
+static sn_status next_batch(bench *b) {
+  for (;;) {
+    if (stop_signal() != 0) return sn_status_make(SN_CODE_INTERRUPTED, "profile: interrupted");
+    const sn_batch *batch = NULL;
+    SN_TRY(sn_loader_next(b->loader, &batch));
+    if (batch == NULL) {
+      SN_TRY(sn_loader_start(b->loader, ++b->epoch, 0));
+      SN_TRY(task_extents(b->t, b->t->data, b->loader, b->epoch, b->t->split->n_train));
+      SN_TRY(sn_trainer_reserve(b->trainer, b->t->extents, b->t->n_extents));
+      continue;
+    }
+    if (batch->rows < b->t->config->train.batch && b->t->batches > 1) continue;
+    return bind_feeds(&b->bind, batch, &b->feeds);
+  }
+}
+
+static sn_status step(bench *b, double *out_ms) {
+  double began = train_now();
+  SN_TRY(sn_trainer_step(b->trainer, b->feeds, b->bind.n_inputs, b->losses));
+  *out_ms = 1e3 * (train_now() - began);
+  return SN_OK;
+}
+
+/* ---- measuring ----------------------------------------------------------------------------- */
+
+static sn_status add_record(void *user, const sn_plan *plan, const sn_step_record *record) {
+  return sn_measurement_add(user, plan, record);
+}
+
+/* Costs of the placement that the task's topology leads to now. */
+static sn_status measure(bench *b, int64_t steps, sn_measurement *m, int round) {
+  double ms = 0;
+  SN_TRY(bench_open(b));
+  char title[48];
+  snprintf(title, sizeof title, "profile, round %d", round);
+  ui_progress_begin(b->ui, title, steps + WARM_UP, "steps");
+  sn_status status = SN_OK;
+  for (int64_t i = 0; i < steps + WARM_UP && status == SN_OK; i++) {
+    if (i == WARM_UP) sn_trainer_watch(b->trainer, add_record, m);
+    status = next_batch(b);
+    if (status == SN_OK) status = step(b, &ms);
+    ui_progress(b->ui, i + 1, NULL);
+  }
+  ui_progress_end(b->ui);
+  return status;
+}
+
+static bool same_placement(const sn_placement *a, const sn_placement *b) {
+  size_t n = sn_placement_module_count(a);
+  bool same = n == sn_placement_module_count(b);
+  for (size_t i = 0; same && i < n; i++)
+    same = sn_placement_module_at(a, i)->device == sn_placement_module_at(b, i)->device;
+  return same;
+}
+
+/* ---- predicted beside measured --------------------------------------------------------------- */
+
+static sn_status add_prediction(void *user, const sn_plan *plan, const sn_step_record *record) {
+  int64_t ns = 0;
+  SN_TRY(sn_plan_predict(plan, record->extents, NULL, &ns));
+  *(double *)user += 1e-6 * (double)ns;
+  return SN_OK;
+}
+
+static int by_value(const void *a, const void *b) {
+  double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+static double median(double *x, int64_t n) {
+  qsort(x, (size_t)n, sizeof *x, by_value);
+  return (x[(n - 1) / 2] + x[n / 2]) / 2;
+}
+
+/* Each batch twice: once timed from outside, once watched for its extents. */
+static sn_status compare(bench *b, int64_t steps, costs_figures *out) {
+  double *all = sn__calloc((size_t)steps * 3, sizeof *all), ignored = 0;
+  double *measured = all, *predicted = all + steps, *ratio = all + 2 * steps;
+  sn_status status = all == NULL ? sn_status_out_of_memory() : bench_open(b);
+  for (int64_t i = -WARM_UP; i < steps && status == SN_OK; i++) {
+    int64_t at = i < 0 ? 0 : i;
+    sn_trainer_watch(b->trainer, NULL, NULL);
+    status = next_batch(b);
+    if (status == SN_OK) status = step(b, &measured[at]);
+    predicted[at] = 0;
+    sn_trainer_watch(b->trainer, add_prediction, &predicted[at]);
+    if (status == SN_OK) status = step(b, &ignored);
+    ratio[at] = measured[at] > 0 ? predicted[at] / measured[at] : 1;
+  }
+  if (status == SN_OK) {
+    out->measured_ms = median(measured, steps);
+    out->predicted_ms = median(predicted, steps);
+    out->ratio = median(ratio, steps);
+    double low = ratio[steps / 10], high = ratio[steps - 1 - steps / 10];
+    out->worst = fabs(low - 1) > fabs(high - 1) ? low : high;
+  }
+  sn__free(all);
+  return status;
+}
+
+/* Until the costs lead to the placement that they were measured in. */
+static sn_status measure_rounds(task *t, ui_state *ui, int64_t steps, sn_profile *profile,
+                                costs_figures *out) {
+  sn_measurement *m = NULL;
+  bench now = {.t = t, .ui = ui}, before = {.t = t, .ui = ui};
+  SN_TRY(sn_measurement_create(&m));
+  sn_status status = SN_OK;
+  for (int round = 1; round <= ROUNDS_MOST && status == SN_OK; round++) {
+    status = measure(&now, steps, m, round);
+    if (status == SN_OK) status = sn_measurement_write(m, profile);
+    out->rounds = round;
+    bench_close(&before);
+    before = now;
+    now = (bench){.t = t, .ui = ui};
+    sn_topology_set_profile(t->topology, profile);
+    if (status == SN_OK) status = sn_trainer_create(t->graph, &t->options, &now.trainer);
+    bool same = status == SN_OK && same_placement(sn_trainer_placement(before.trainer),
+                                                  sn_trainer_placement(now.trainer));
+    bench_close(&now);
+    now = (bench){.t = t, .ui = ui};
+    if (same) break;
+  }
+  bench_close(&before);
+  sn_measurement_free(m);
+  if (status == SN_OK) status = compare(&now, steps, out);
+  bench_close(&now);
+  out->steps = steps;
+  return status;
+}
+
+static bool is_number(const char *text) {
+  return *text != '\0' && strspn(text, "0123456789") == strlen(text);
+}
+
+sn_status costs_take(task *t, ui_state *ui, costs_figures *out) {
+  *out = (costs_figures){.steps = 0};
+  const char *what = task_text(t->args, "--profile");
+  const char *save = task_text(t->args, "--save-profile");
+  if (what == NULL && save != NULL)
+    return sn_status_make(SN_CODE_CONFIG,
+                          "--save-profile without --profile: give --profile N to measure N steps");
+  if (what == NULL) return SN_OK;
+  sn_profile *profile = NULL;
+  sn_status status = SN_OK;
+  if (is_number(what)) {
+    int64_t steps = strtoll(what, NULL, 10);
+    if (strlen(what) > 6 || steps < 3 || steps > STEPS_MOST)
+      return sn_status_make(SN_CODE_CONFIG, "--profile %.40s: measure 3 to %d steps", what,
+                            STEPS_MOST);
+    status = sn_profile_create(&profile);
+    if (status == SN_OK) status = measure_rounds(t, ui, steps, profile, out);
+  } else {
+    status = costs_read(what, &profile);
+    if (status == SN_OK) sn_topology_set_profile(t->topology, profile);
+  }
+  if (status == SN_OK && save != NULL) status = costs_write(save, profile);
+  sn_profile_free(profile);
+  return status;
+}
+
+/* ---- telling ------------------------------------------------------------------------------- */
+
+void costs_show(ui_state *ui, const sn_plan *plan, const costs_figures *f) {
+  size_t n[SN_COST_SOURCE_COUNT];
+  sn_status status = sn_plan_cost_sources(plan, n);
+  if (status != SN_OK) {
+    sn_status_free(status);
+    return;
+  }
+  if (n[SN_COST_ANALYTIC] == sn_plan_node_count(plan)) {
+    ui_line(ui, "costs: described rates, nothing measured (--profile 20 measures 20 steps)");
+    return;
+  }
+  ui_line(ui,
+          "costs of %zu nodes: %zu measured, %zu scaled from other shapes, %zu calibrated, %zu "
+          "from described rates",
+          sn_plan_node_count(plan), n[SN_COST_MEASURED], n[SN_COST_SCALED], n[SN_COST_CALIBRATED],
+          n[SN_COST_ANALYTIC]);
+  if (f->steps > 0)
+    ui_line(ui,
+            "profile: %lld steps in each of %d placement(s); another %lld took %.3f ms (median), "
+            "predicted %.3f ms (%+.1f %%)",
+            (long long)f->steps, f->rounds, (long long)f->steps, f->measured_ms, f->predicted_ms,
+            100 * (f->ratio - 1));
+}
+
+sn_status costs_json(json_report *r, cJSON *into, const sn_plan *plan, const costs_figures *f) {
+  size_t n[SN_COST_SOURCE_COUNT];
+  SN_TRY(sn_plan_cost_sources(plan, n));
+  cJSON *o = json_object(r, into, "costs");
+  json_int(r, o, "measured", (int64_t)n[SN_COST_MEASURED]);
+  json_int(r, o, "scaled", (int64_t)n[SN_COST_SCALED]);
+  json_int(r, o, "calibrated", (int64_t)n[SN_COST_CALIBRATED]);
+  json_int(r, o, "analytic", (int64_t)n[SN_COST_ANALYTIC]);
+  json_number(r, o, "host_ms", 1e-6 * (double)sn_plan_host_ns(plan));
+  if (f->steps == 0) return SN_OK;
+  json_int(r, o, "steps", f->steps);
+  json_int(r, o, "rounds", f->rounds);
+  json_number(r, o, "measured_step_ms", f->measured_ms);
+  json_number(r, o, "predicted_step_ms", f->predicted_ms);
+  json_number(r, o, "ratio", f->ratio);
+  json_number(r, o, "worst_ratio", f->worst);
+  return SN_OK;
+}

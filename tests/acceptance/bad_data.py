@@ -97,6 +97,18 @@ def write(d, name="data.h5"):
             f[k] = v
 
 
+def pack_with(path, filter_id):
+    """Stores a dataset anew as one chunk packed by a filter that libhdf5 here has not got."""
+    with h5py.File(os.path.join(folder, "data.h5"), "r+") as f:
+        a = f[path][:]
+        del f[path]
+        plist = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        plist.set_chunk(a.shape)
+        plist.set_filter(filter_id, h5py.h5z.FLAG_OPTIONAL, (3,))
+        d = h5py.h5d.create(f.id, path.encode(), h5py.h5t.py_create(a.dtype), h5py.h5s.create_simple(a.shape), plist)
+        d.write_direct_chunk((0,) * a.ndim, a.tobytes()[:64], 0)
+
+
 def main():
     with open(os.path.join(folder, "model.yaml"), "w") as f:
         f.write(MODEL)
@@ -114,13 +126,21 @@ def main():
     d["y"][3] = 9
     write(d, "other.h5")
     check("a class in validation never seen in training", "'9'", "--valid", os.path.join(folder, "other.h5"))
+    for path in ("/x", "/s/values", "/y"):
+        write(sound())
+        pack_with(path, 32015)
+        check(f"a filter that is not there: {path}", f"dataset {path} is compressed with")
+    write(sound())
+    pack_with("/x", 299)
+    check("a filter that nobody knows", "299")
+    write(sound())
     check("a label out of range", "'2'", "--set", "outputs.y.labels=[0, 1]")
     d = sound()
     d["x"] = d["x"][:, :2]
     write(d, "other.h5")
     check("other columns in --test", "/x", "--test", os.path.join(folder, "other.h5"))
     check("other columns in a second file", "/x", "--data", os.path.join(folder, "other.h5"))
-    print(f"{len(CASES) + 4} kinds of bad data: exit 1")
+    print(f"{len(CASES) + 8} kinds of bad data: exit 1")
 
 
 main()

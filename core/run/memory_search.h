@@ -19,7 +19,7 @@
 
 #include "core/run/memory.h"
 
-enum { SN__PACK_BUDGET = 100000000 }; /* some seconds on one core */
+enum { SN__PACK_BUDGET = 60000000 }; /* some seconds on one core */
 
 SN_BEGIN_DECLS
 

@@ -153,7 +153,13 @@ START_TEST(packing_never_overlaps) {
           rows[j * words + i / 64] |= (uint64_t)1 << (i % 64);
         }
     }
-    sn__pack p = {n, bytes, first, last, rows, words, 0, offsets};
+    sn__pack p = {.n = n,
+                  .bytes = bytes,
+                  .first = first,
+                  .last = last,
+                  .conflicts = rows,
+                  .words = words,
+                  .offsets = offsets};
     ck_sn_ok(sn__pack_blocks(&p, &end));
     ck_assert_uint_le(end, total);
     for (uint32_t i = 0; i < n; i++) {

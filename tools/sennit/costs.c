@@ -78,23 +78,64 @@ static sn_status step(bench *b, double *out_ms) {
 
 /* ---- measuring ----------------------------------------------------------------------------- */
 
+/* Steps timed from outside, and the batches they were. */
+typedef struct timing {
+  int64_t steps;
+  double *ms;       /* [steps] */
+  int64_t *extents; /* [steps * n_symbols] */
+  size_t n_symbols;
+} timing;
+
+static void timing_free(timing *t) {
+  sn__free(t->ms);
+  sn__free(t->extents);
+  *t = (timing){.steps = 0};
+}
+
+static sn_status timing_make(const bench *b, int64_t steps, timing *out) {
+  size_t n = sn_plan_symbol_count(sn_trainer_plan(b->trainer));
+  *out = (timing){.steps = steps, .n_symbols = n};
+  out->ms = sn__calloc((size_t)steps, sizeof *out->ms);
+  out->extents = sn__calloc((size_t)steps * n, sizeof *out->extents);
+  return out->ms == NULL || out->extents == NULL ? sn_status_out_of_memory() : SN_OK;
+}
+
 static sn_status add_record(void *user, const sn_plan *plan, const sn_step_record *record) {
   return sn_measurement_add(user, plan, record);
 }
 
+static sn_status note_extents(void *user, const sn_plan *plan, const sn_step_record *record) {
+  memcpy(user, record->extents, sn_plan_symbol_count(plan) * sizeof *record->extents);
+  return SN_OK;
+}
+
+/* Watched steps and steps timed from outside by turns, so that what else the machine does falls on
+ * both alike. A timed batch runs once more, for its extents. */
+static sn_status two_steps(bench *b, sn_measurement *m, double *out_ms, int64_t *out_extents) {
+  double ignored = 0;
+  SN_TRY(next_batch(b));
+  if (m != NULL) sn_trainer_watch(b->trainer, add_record, m);
+  SN_TRY(step(b, &ignored));
+  sn_trainer_watch(b->trainer, NULL, NULL);
+  SN_TRY(next_batch(b));
+  SN_TRY(step(b, out_ms));
+  sn_trainer_watch(b->trainer, note_extents, out_extents);
+  return step(b, &ignored);
+}
+
 /* Costs of the placement that the task's topology leads to now. */
-static sn_status measure(bench *b, int64_t steps, sn_measurement *m, int round) {
-  double ms = 0;
+static sn_status measure(bench *b, int64_t steps, sn_measurement *m, int round, timing *out) {
   SN_TRY(bench_open(b));
+  SN_TRY(timing_make(b, steps, out));
   char title[48];
   snprintf(title, sizeof title, "profile, round %d", round);
-  ui_progress_begin(b->ui, title, steps + WARM_UP, "steps");
+  ui_progress_begin(b->ui, title, steps, "steps");
   sn_status status = SN_OK;
-  for (int64_t i = 0; i < steps + WARM_UP && status == SN_OK; i++) {
-    if (i == WARM_UP) sn_trainer_watch(b->trainer, add_record, m);
-    status = next_batch(b);
-    if (status == SN_OK) status = step(b, &ms);
-    ui_progress(b->ui, i + 1, NULL);
+  for (int64_t i = -WARM_UP / 2; i < steps && status == SN_OK; i++) {
+    int64_t at = i < 0 ? 0 : i;
+    status =
+        two_steps(b, i < 0 ? NULL : m, &out->ms[at], out->extents + (size_t)at * out->n_symbols);
+    ui_progress(b->ui, at, NULL);
   }
   ui_progress_end(b->ui);
   return status;
@@ -110,13 +151,6 @@ static bool same_placement(const sn_placement *a, const sn_placement *b) {
 
 /* ---- predicted beside measured --------------------------------------------------------------- */
 
-static sn_status add_prediction(void *user, const sn_plan *plan, const sn_step_record *record) {
-  int64_t ns = 0;
-  SN_TRY(sn_plan_predict(plan, record->extents, NULL, &ns));
-  *(double *)user += 1e-6 * (double)ns;
-  return SN_OK;
-}
-
 static int by_value(const void *a, const void *b) {
   double x = *(const double *)a, y = *(const double *)b;
   return (x > y) - (x < y);
@@ -127,29 +161,47 @@ static double median(double *x, int64_t n) {
   return (x[(n - 1) / 2] + x[n / 2]) / 2;
 }
 
-/* Each batch twice: once timed from outside, once watched for its extents. */
-static sn_status compare(bench *b, int64_t steps, costs_figures *out) {
-  double *all = sn__calloc((size_t)steps * 3, sizeof *all), ignored = 0;
-  double *measured = all, *predicted = all + steps, *ratio = all + 2 * steps;
-  sn_status status = all == NULL ? sn_status_out_of_memory() : bench_open(b);
-  for (int64_t i = -WARM_UP; i < steps && status == SN_OK; i++) {
-    int64_t at = i < 0 ? 0 : i;
-    sn_trainer_watch(b->trainer, NULL, NULL);
-    status = next_batch(b);
-    if (status == SN_OK) status = step(b, &measured[at]);
-    predicted[at] = 0;
-    sn_trainer_watch(b->trainer, add_prediction, &predicted[at]);
-    if (status == SN_OK) status = step(b, &ignored);
-    ratio[at] = measured[at] > 0 ? predicted[at] / measured[at] : 1;
+static sn_status compare(const sn_plan *plan, const timing *t, costs_figures *out) {
+  double *predicted = sn__calloc((size_t)t->steps * 2, sizeof *predicted);
+  if (predicted == NULL) return sn_status_out_of_memory();
+  double *ratio = predicted + t->steps;
+  sn_status status = SN_OK;
+  for (int64_t i = 0; i < t->steps && status == SN_OK; i++) {
+    int64_t ns = 0;
+    status = sn_plan_predict(plan, t->extents + (size_t)i * t->n_symbols, NULL, &ns);
+    predicted[i] = 1e-6 * (double)ns;
+    ratio[i] = t->ms[i] > 0 ? predicted[i] / t->ms[i] : 1;
   }
   if (status == SN_OK) {
-    out->measured_ms = median(measured, steps);
-    out->predicted_ms = median(predicted, steps);
-    out->ratio = median(ratio, steps);
-    double low = ratio[steps / 10], high = ratio[steps - 1 - steps / 10];
+    out->steps = t->steps;
+    out->measured_ms = median(t->ms, t->steps);
+    out->predicted_ms = median(predicted, t->steps);
+    out->ratio = median(ratio, t->steps);
+    double low = ratio[t->steps / 10], high = ratio[t->steps - 1 - t->steps / 10];
     out->worst = fabs(low - 1) > fabs(high - 1) ? low : high;
   }
-  sn__free(all);
+  sn__free(predicted);
+  return status;
+}
+
+/* One placement; *out_same says whether the new costs lead to it again. */
+static sn_status measure_round(task *t, ui_state *ui, sn_measurement *m, int64_t steps,
+                               sn_profile *profile, costs_figures *out, bool *out_same) {
+  bench b = {.t = t, .ui = ui};
+  timing timed = {.steps = 0};
+  sn_trainer *next = NULL;
+  sn_status status = measure(&b, steps, m, ++out->rounds, &timed);
+  if (status == SN_OK) status = sn_measurement_write(m, profile);
+  sn_topology_set_profile(t->topology, profile);
+  if (status == SN_OK) status = sn_trainer_create(t->graph, &t->options, &next);
+  if (status == SN_OK) {
+    *out_same = same_placement(sn_trainer_placement(b.trainer), sn_trainer_placement(next));
+    /* The plan that ran; its topology shares the profile, so it has the new costs. */
+    status = compare(sn_trainer_plan(b.trainer), &timed, out);
+  }
+  sn_trainer_free(next);
+  timing_free(&timed);
+  bench_close(&b);
   return status;
 }
 
@@ -157,29 +209,13 @@ static sn_status compare(bench *b, int64_t steps, costs_figures *out) {
 static sn_status measure_rounds(task *t, ui_state *ui, int64_t steps, sn_profile *profile,
                                 costs_figures *out) {
   sn_measurement *m = NULL;
-  bench now = {.t = t, .ui = ui}, before = {.t = t, .ui = ui};
   SN_TRY(sn_measurement_create(&m));
+  sn_topology_set_profile(t->topology, profile); /* empty: all costs are the described ones */
   sn_status status = SN_OK;
-  for (int round = 1; round <= ROUNDS_MOST && status == SN_OK; round++) {
-    status = measure(&now, steps, m, round);
-    if (status == SN_OK) status = sn_measurement_write(m, profile);
-    out->rounds = round;
-    bench_close(&before);
-    before = now;
-    now = (bench){.t = t, .ui = ui};
-    sn_topology_set_profile(t->topology, profile);
-    if (status == SN_OK) status = sn_trainer_create(t->graph, &t->options, &now.trainer);
-    bool same = status == SN_OK && same_placement(sn_trainer_placement(before.trainer),
-                                                  sn_trainer_placement(now.trainer));
-    bench_close(&now);
-    now = (bench){.t = t, .ui = ui};
-    if (same) break;
-  }
-  bench_close(&before);
+  bool same = false;
+  while (status == SN_OK && !same && out->rounds < ROUNDS_MOST)
+    status = measure_round(t, ui, m, steps, profile, out, &same);
   sn_measurement_free(m);
-  if (status == SN_OK) status = compare(&now, steps, out);
-  bench_close(&now);
-  out->steps = steps;
   return status;
 }
 

@@ -90,6 +90,9 @@ static int64_t each(const sn_config_ints *list, size_t i) {
 static sn_value encode_image(sn_graph *g, sn_value x, const sn_model_input *in) {
   const sn_activation activation = activation_of(in->activation);
   const bool fused = in->norm == SN_CONFIG_NORM_NONE;
+  if (in->stem > 0)
+    x = sn_conv2d(g, x, .filters = in->stem, .kernel = {3}, .same = true, .activation = activation,
+                  .name = "stem");
   for (size_t i = 0; i < in->filters.count; i++) {
     const int64_t filters = in->filters.items[i], pool = each(&in->max_pool, i);
     if (in->encoder == SN_CONFIG_ENCODER_INCEPTION) {

@@ -166,6 +166,7 @@ typedef struct sn_model_input {
   bool next;               /* stream: the next element is the target */
   /* image: [i] is of convolution (or block) i; a list of one is for all */
   sn_config_ints filters, kernel, stride, max_pool;
+  int64_t stem;   /* inception: channels of a 3 x 3 convolution before the first block; 0: none */
   int64_t reduce; /* inception: channels before 3 x 3 and 5 x 5; 0: none */
 } sn_model_input;
 

@@ -172,8 +172,9 @@ static sn_status check_each(const sn_model_config *config, const sn_model_input 
 
 static sn_status check_image(const sn_model_config *config, const sn_model_input *input) {
   const bool blocks = input->encoder == SN_CONFIG_ENCODER_INCEPTION;
-  static const char *const of_conv[] = {"kernel", "stride"}, *const of_blocks[] = {"reduce"};
-  for (size_t i = 0; i < (blocks ? 2 : 1); i++) {
+  static const char *const of_conv[] = {"kernel", "stride"}, *const of_blocks[] = {"stem",
+                                                                                   "reduce"};
+  for (size_t i = 0; i < 2; i++) {
     const char *key = blocks ? of_conv[i] : of_blocks[i];
     if (given(&sn__part_input, input, key))
       return sn_status_make(SN_CODE_CONFIG,

@@ -144,6 +144,8 @@ static const sn__key input_keys[] = {
        RANGE(1, 1024)),
     IN(max_pool, INTS, IMAGE, "2", "pixels a side of the max pooling after each; 1: none",
        RANGE(1, 1024)),
+    IN(stem, INT, IMAGE, "0", "inception: channels of a 3x3 before the first block; 0: none",
+       RANGE(0, WIDE)),
     IN(reduce, INT, IMAGE, "0", "inception: channels of a 1x1 before 3x3 and 5x5; 0: none",
        RANGE(0, WIDE)),
     IN(pool, CHOICE, IMAGE, "mean", "how the pixels become one vector", CHOOSE(image_pools)),

@@ -73,6 +73,25 @@ SN_API const sn_h3_sizes *sn_h3_sizes_of(sn_h3_size size);
 /* Inputs dense, sequence, set and the label outcome; output and loss "outcome". */
 SN_API SN_MUST_USE sn_status sn_h3_build(sn_graph *graph, const sn_h3_sizes *sizes);
 
+typedef enum sn_inception_size {
+  SN_INCEPTION_S = 0,
+  SN_INCEPTION_M,
+  SN_INCEPTION_L
+} sn_inception_size;
+
+/* Images through a stem (3 x 3) and blocks of four parallel paths, each with filters / 4 channels;
+ * all pixels averaged, one dense layer. */
+typedef struct sn_inception_sizes {
+  const char *name;
+  int64_t batch;
+  int64_t side, channels; /* images [side, side, channels] */
+  int64_t stem, filters, reduce, blocks;
+  int64_t classes;
+} sn_inception_sizes;
+SN_API const sn_inception_sizes *sn_inception_sizes_of(sn_inception_size size);
+/* Input image [batch, side side channels] and the label outcome; output and loss "outcome". */
+SN_API SN_MUST_USE sn_status sn_inception_build(sn_graph *graph, const sn_inception_sizes *sizes);
+
 SN_END_DECLS
 
 #endif

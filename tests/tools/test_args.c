@@ -110,7 +110,7 @@ START_TEST(names_each_mistake) {
   refuses("inspect", "", "FILE is missing");
   refuses("debug", "--rows 5:5", "give A:B");
   refuses("debug", "--rows -1:5", "give A:B");
-  refuses("bench", "h4 --size S", "WORK is 'h4'; use h3");
+  refuses("bench", "h4 --size S", "WORK is 'h4'; use h3 or inception");
 }
 END_TEST
 

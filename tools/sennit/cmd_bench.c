@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sennit bench h3: the work of the PyTorch peer, timed the same way, beside the machine's own
- * limit. */
+/* sennit bench: reference works (h3 is the PyTorch peer's, timed the same way), beside the
+ * machine's own limit. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 #include <time.h>
 #include "core/alloc.h"
-#include "placement/trainer.h"
+#include "tools/sennit/bench_work.h"
 #include "tools/sennit/commands.h"
-#include "tools/sennit/h3_work.h"
-#include "tools/sennit/h3_write.h"
 #include "tools/sennit/json.h"
 #include "tools/sennit/roofline.h"
 #include "tools/sennit/ui.h"
@@ -45,44 +43,23 @@ static double process_age(void) {
   return seconds(CLOCK_BOOTTIME) - start;
 }
 
-/* The largest batch of the run, known beforehand as a loader knows its epoch's. */
-static sn_status reserve(sn_trainer *t, const sn_h3_sizes *s, int64_t batches) {
-  int64_t sequence = 0, set = 0;
-  for (int64_t i = 0; i < batches; i++) {
-    h3_work w;
-    sn_h3_sizes thin = *s;
-    thin.dense_in = thin.sequence_in = thin.set_in = 1;
-    SN_TRY(h3_work_make(NULL, &thin, s->batch, (uint64_t)i, &w));
-    if (w.sequence_offsets[w.rows] > sequence) sequence = w.sequence_offsets[w.rows];
-    if (w.set_offsets[w.rows] > set) set = w.set_offsets[w.rows];
-    h3_work_free(&w);
-  }
-  const sn_extent extents[] = {{"batch", s->batch},
-                               {"sequence.elements", sequence},
-                               {"sequence.longest", s->sequence_longest},
-                               {"set.elements", set},
-                               {"set.longest", s->set_largest}};
-  return sn_trainer_reserve(t, extents, sizeof extents / sizeof *extents);
-}
-
-static sn_status run_steps(sn_trainer *t, const sn_graph *g, const sn_h3_sizes *s, ui_state *ui,
+static sn_status run_steps(sn_trainer *t, const sn_graph *g, const bench_work *work, ui_state *ui,
                            result *r) {
   ui_progress_begin(ui, "steps", r->steps + WARM_UP, "steps");
   for (int64_t i = 0; i < r->steps + WARM_UP; i++) {
-    h3_work w;
-    SN_TRY(h3_work_make(g, s, s->batch, (uint64_t)i, &w));
+    bench_batch b;
+    SN_TRY(bench_batch_make(work, g, (uint64_t)i, &b));
     double began = seconds(CLOCK_MONOTONIC), loss = 0;
-    sn_status status = sn_trainer_step(t, w.feeds, 4, &loss);
+    sn_status status = sn_trainer_step(t, b.feeds, b.n_feeds, &loss);
     double ended = seconds(CLOCK_MONOTONIC);
     if (i == 0) r->first_s = process_age();
     if (i == 0) r->loss_first = loss;
     r->loss_last = loss;
     if (i >= WARM_UP) {
       r->ms[i - WARM_UP] = (ended - began) * 1e3;
-      r->flops += h3_work_flops(s, w.rows, w.sequence_offsets[w.rows], w.set_offsets[w.rows]) /
-                  (double)r->steps;
+      r->flops += b.flops / (double)r->steps;
     }
-    h3_work_free(&w);
+    bench_batch_free(&b);
     SN_TRY(status);
     ui_progress(ui, i + 1, NULL);
   }
@@ -95,7 +72,7 @@ static int by_size(const void *a, const void *b) {
   return x < y ? -1 : x > y;
 }
 
-static sn_status report(const arg_set *args, const sn_h3_sizes *s, sn_trainer *t, result *r,
+static sn_status report(const arg_set *args, const bench_work *work, sn_trainer *t, result *r,
                         ui_state *ui) {
   qsort(r->ms, (size_t)r->steps, sizeof *r->ms, by_size);
   double step = r->ms[r->steps / 2];
@@ -111,8 +88,9 @@ static sn_status report(const arg_set *args, const sn_h3_sizes *s, sn_trainer *t
   getrusage(RUSAGE_SELF, &usage);
   double gflops = r->flops / step * 1e-6, peak = roofline_gflops(threads);
   if (!args_given(args, "--json")) {
-    ui_line(ui, "h3 %s, batch %lld: %.3f ms a step (median of %lld), %.0f samples/s", s->name,
-            (long long)s->batch, step, (long long)r->steps, (double)s->batch / step * 1e3);
+    ui_line(ui, "%s %s, batch %lld: %.3f ms a step (median of %lld), %.0f samples/s", work->name,
+            work->size, (long long)work->batch, step, (long long)r->steps,
+            (double)work->batch / step * 1e3);
     ui_line(
         ui,
         "%.3f GFLOP a step: %.1f GFLOP/s of %.1f that %d thread(s) reach in registers (%.0f %%)",
@@ -127,9 +105,9 @@ static sn_status report(const arg_set *args, const sn_h3_sizes *s, sn_trainer *t
   }
   json_report out;
   SN_TRY(json_create(&out));
-  json_text(&out, out.root, "size", s->name);
+  json_text(&out, out.root, "size", work->size);
   json_number(&out, out.root, "step_ms", step);
-  json_number(&out, out.root, "samples_per_s", (double)s->batch / step * 1e3);
+  json_number(&out, out.root, "samples_per_s", (double)work->batch / step * 1e3);
   json_number(&out, out.root, "first_step_s", r->first_s);
   json_int(&out, out.root, "peak_rss_mib", usage.ru_maxrss / 1024);
   json_int(&out, out.root, "params", r->params);
@@ -155,9 +133,9 @@ static sn_status count_params(sn_trainer *t, result *r) {
   return SN_OK;
 }
 
-static sn_status bench(const arg_set *args, const sn_h3_sizes *s, sn_graph *g, ui_state *ui,
+static sn_status bench(const arg_set *args, const bench_work *work, sn_graph *g, ui_state *ui,
                        result *r) {
-  SN_TRY(sn_h3_build(g, s));
+  SN_TRY(bench_work_build(work, g));
   const char *devices = args_text(args, "--devices");
   sn_trainer_options o = {
       .struct_size = sizeof o,
@@ -166,10 +144,10 @@ static sn_status bench(const arg_set *args, const sn_h3_sizes *s, sn_graph *g, u
       .optimizer = {.struct_size = sizeof o.optimizer, .kind = SN_ADAM, .learning_rate = 1e-3}};
   sn_trainer *t = NULL;
   SN_TRY(sn_trainer_create(g, &o, &t));
-  sn_status status = reserve(t, s, r->steps + WARM_UP);
+  sn_status status = bench_work_reserve(work, t, r->steps + WARM_UP);
   if (status == SN_OK) status = count_params(t, r);
-  if (status == SN_OK) status = run_steps(t, g, s, ui, r);
-  if (status == SN_OK) status = report(args, s, t, r, ui);
+  if (status == SN_OK) status = run_steps(t, g, work, ui, r);
+  if (status == SN_OK) status = report(args, work, t, r, ui);
   sn_trainer_free(t);
   return status;
 }
@@ -178,21 +156,22 @@ sn_status cmd_bench(const arg_set *args) {
   if (args_given(args, "--bf16"))
     return sn_status_make(SN_CODE_CONFIG,
                           "--bf16: this version computes in f32 only; leave it out");
-  const sn_h3_sizes *s = sn_h3_sizes_of((sn_h3_size)args_choice(args, "--size", 0));
+  const bench_work work =
+      bench_work_of(args_choice(args, "WORK", BENCH_H3), args_choice(args, "--size", 0));
   ui_state ui;
   ui_init(&ui, args_given(args, "--json"));
   const char *folder = args_text(args, "--write");
   if (folder != NULL) {
-    SN_TRY(h3_write(folder, s, WRITTEN));
+    SN_TRY(bench_work_write(&work, folder, WRITTEN));
     ui_line(&ui, "%s/data.h5: %lld rows; try sennit train --data %s/data.h5 --config %s/model.yaml",
-            folder, (long long)(WRITTEN * s->batch), folder, folder);
+            folder, (long long)(WRITTEN * work.batch), folder, folder);
     return SN_OK;
   }
   result r = {.steps = args_int(args, "--steps", 30)};
   r.ms = sn__calloc((size_t)r.steps, sizeof *r.ms);
   sn_graph *g = NULL;
   sn_status status = r.ms == NULL ? sn_status_out_of_memory() : sn_graph_create(&g);
-  if (status == SN_OK) status = bench(args, s, g, &ui, &r);
+  if (status == SN_OK) status = bench(args, &work, g, &ui, &r);
   sn_graph_free(g);
   sn__free(r.ms);
   return status;

@@ -10,7 +10,7 @@ static const char *const precisions[] = {"f32", "bf16", "fp16", NULL};
 static const char *const formats[] = {"safetensors", NULL};
 static const char *const later_formats[] = {"onnx", "npz", NULL};
 static const char *const sizes[] = {"S", "M", "L", NULL};
-static const char *const workloads[] = {"h3", NULL};
+static const char *const workloads[] = {"h3", "inception", NULL};
 
 /* Rows that several commands share. */
 #define TEXT(n, v, h, ...)                                                                         \
@@ -156,7 +156,7 @@ static const arg_row place_rows[] = {
 };
 
 static const arg_row bench_rows[] = {
-    {.name = "WORK", .kind = ARG_CHOICE, .help = "h3", .choices = workloads, NEEDED},
+    {.name = "WORK", .kind = ARG_CHOICE, .help = "h3 or inception", .choices = workloads, NEEDED},
     CHOICE("--size", sizes, "size of the work", NEEDED),
     DEVICES,
     THREADS,

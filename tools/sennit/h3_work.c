@@ -13,14 +13,14 @@ static uint64_t next(uint64_t *state) {
   return x ^ (x >> 31);
 }
 
-static double unit(uint64_t *state) {
+double work_unit(uint64_t *state) {
   return (double)(next(state) >> 11) * 0x1p-53;
 }
 
-static float *normals(uint64_t *state, int64_t count) {
+float *work_normals(uint64_t *state, int64_t count) {
   float *x = sn__alloc((size_t)(count + 2) * sizeof *x);
   for (int64_t i = 0; x != NULL && i < count; i += 2) {
-    double r = sqrt(-2 * log(1 - unit(state))), a = 6.283185307179586 * unit(state);
+    double r = sqrt(-2 * log(1 - work_unit(state))), a = 6.283185307179586 * work_unit(state);
     x[i] = (float)(r * cos(a));
     x[i + 1] = (float)(r * sin(a));
   }
@@ -31,7 +31,7 @@ static int64_t *lengths(uint64_t *state, int64_t rows, int64_t longest) {
   int64_t *offsets = sn__alloc((size_t)(rows + 1) * sizeof *offsets);
   if (offsets != NULL) offsets[0] = 0;
   for (int64_t r = 0; offsets != NULL && r < rows; r++)
-    offsets[r + 1] = offsets[r] + 1 + (int64_t)(unit(state) * (double)longest);
+    offsets[r + 1] = offsets[r] + 1 + (int64_t)(work_unit(state) * (double)longest);
   return offsets;
 }
 
@@ -42,9 +42,9 @@ sn_status h3_work_make(const sn_graph *graph, const sn_h3_sizes *s, int64_t rows
   w->sequence_offsets = lengths(&state, rows, s->sequence_longest);
   w->set_offsets = lengths(&state, rows, s->set_largest);
   if (w->sequence_offsets != NULL && w->set_offsets != NULL) {
-    w->dense = normals(&state, rows * s->dense_in);
-    w->sequence = normals(&state, w->sequence_offsets[rows] * s->sequence_in);
-    w->set = normals(&state, w->set_offsets[rows] * s->set_in);
+    w->dense = work_normals(&state, rows * s->dense_in);
+    w->sequence = work_normals(&state, w->sequence_offsets[rows] * s->sequence_in);
+    w->set = work_normals(&state, w->set_offsets[rows] * s->set_in);
     w->outcome = sn__alloc((size_t)(rows + 1) * sizeof *w->outcome);
   }
   if (w->dense == NULL || w->sequence == NULL || w->set == NULL || w->outcome == NULL) {
@@ -52,7 +52,7 @@ sn_status h3_work_make(const sn_graph *graph, const sn_h3_sizes *s, int64_t rows
     return sn_status_out_of_memory();
   }
   for (int64_t r = 0; r < rows; r++)
-    w->outcome[r] = (int64_t)(unit(&state) * (double)s->classes);
+    w->outcome[r] = (int64_t)(work_unit(&state) * (double)s->classes);
   if (graph == NULL) return SN_OK;
   w->feeds[0] =
       (sn_feed){.value = sn_graph_find_input(graph, "dense"), .data = w->dense, .rows = rows};

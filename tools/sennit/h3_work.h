@@ -24,4 +24,9 @@ void h3_work_free(h3_work *work);
 double h3_work_flops(const sn_h3_sizes *sizes, int64_t rows, int64_t sequence_elements,
                      int64_t set_elements);
 
+/* The draws, for other works: uniform in [0, 1); `count` standard normal numbers, the caller's own
+ * (NULL when out of memory). */
+double work_unit(uint64_t *state);
+float *work_normals(uint64_t *state, int64_t count);
+
 #endif

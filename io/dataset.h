@@ -89,6 +89,11 @@ SN_API const sn_field *sn_dataset_field(const sn_dataset *dataset, size_t i);
 /* Length of each row of a ragged field: [rows], borrowed; NULL when dense. */
 SN_API const int64_t *sn_dataset_lengths(const sn_dataset *dataset, size_t field);
 
+/* 64 hexadecimal digits and a zero: the same for the same rows, however files store them. All
+ * labels and lengths and a sample of the other values go into it, at the cost of decoding a few
+ * chunks; it tells other data from the same, not one changed number in a million. */
+SN_API SN_MUST_USE sn_status sn_dataset_fingerprint(const sn_dataset *dataset, char out_hex[65]);
+
 /* ---- splits -------------------------------------------------------------------------------- */
 
 typedef struct sn_row_split {

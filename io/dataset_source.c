@@ -33,7 +33,7 @@ static sn_status need_numbers(const sn__source *s, const sn__h5_column *c, const
     return wrong(s, "is strings", f,
                  f->kind == SN_FIELD_SEQUENCE || f->kind == SN_FIELD_SET ||
                          f->kind == SN_FIELD_STREAM
-                     ? "integer ids in their place"
+                     ? "numbers for its words, the same word always by the same one"
                  : input ? "kind: category"
                          : "task: classification");
   case SN__H5_COLUMN_ENUM:
@@ -287,6 +287,22 @@ static sn_status open_form(sn_dataset *d, sn__field_data *fd, sn__source *s, int
   return SN_OK;
 }
 
+static bool is_text(const sn__source *s) {
+  sn__h5_column_kind kind = sn__h5_column_info_of(s->column)->kind;
+  return kind == SN__H5_COLUMN_STRING || kind == SN__H5_COLUMN_ENUM;
+}
+
+/* Numbers and text are told apart, so a class stored as both would be two. */
+static sn_status check_alike(const sn_dataset *d, const sn__field_data *fd, size_t file) {
+  const sn__source *first = &fd->sources[0], *s = &fd->sources[file];
+  if (!fd->coded || is_text(first) == is_text(s)) return SN_OK;
+  return sn_status_make(
+      SN_CODE_DATA, "%s is %s in %s and %s in %s: 7 and \"7\" would be two %s; store both alike",
+      fd->field.path, is_text(first) ? "text" : "numbers", sn__h5_file_path(d->files[0]),
+      is_text(s) ? "text" : "numbers", sn__h5_file_path(d->files[file]),
+      fd->field.role == SN_FIELD_CLASS ? "classes" : "categories");
+}
+
 sn_status sn__source_open(sn_dataset *d, sn__field_data *fd, size_t file) {
   sn__source *s = &fd->sources[file];
   const sn_field *f = &fd->field;
@@ -318,6 +334,7 @@ sn_status sn__source_open(sn_dataset *d, sn__field_data *fd, size_t file) {
                           "%s: %s holds images of another height or width than %s: files read "
                           "together must agree",
                           sn__h5_file_path(s->file), f->path, sn__h5_file_path(d->files[0]));
+  if (file > 0) SN_TRY(check_alike(d, fd, file));
   fd->width = width;
   memcpy(fd->image, image, sizeof image);
   int64_t band0 = 0, band1 = 0;

@@ -111,6 +111,13 @@ sn_status sn__map_keys(const sn__prep_field *pf, const sn__field_data *fd, int32
   return SN_OK;
 }
 
+/* Whether training had what this key looks like as text for a number, or a number for text. */
+static bool stored_otherwise(const sn__prep_field *pf, const sn__key *k) {
+  int64_t number;
+  if (!k->text) return sn__table_find(&pf->table, true, 0, k->name) >= 0;
+  return sn__parse_whole(k->name, &number) && sn__table_find(&pf->table, false, number, NULL) >= 0;
+}
+
 sn_status sn__check_codes(const sn__prep_field *pf, const sn__field_data *fd, size_t n_sources,
                           const int32_t *map, const int64_t *rows, int64_t n_rows) {
   bool label = pf->field.role == SN_FIELD_CLASS;
@@ -121,6 +128,11 @@ sn_status sn__check_codes(const sn__prep_field *pf, const sn__field_data *fd, si
     char where[600];
     sn__field_where(fd, n_sources, row, -1, where, sizeof where);
     const char *name = fd->keys.items[code].name;
+    if (stored_otherwise(pf, &fd->keys.items[code]))
+      return sn_status_make(SN_CODE_DATA,
+                            "%s: '%s' is %s here and was %s in the training rows: store both alike",
+                            where, name, fd->keys.items[code].text ? "text" : "a number",
+                            fd->keys.items[code].text ? "a number" : "text");
     if (label && pf->field.n_classes > 0)
       return sn_status_make(SN_CODE_DATA,
                             "%s: '%s' is none of the %" PRId64 " classes that labels: names: add "

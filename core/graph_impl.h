@@ -33,6 +33,7 @@ typedef struct sn__node {
   uint64_t rng_key;  /* hash(module path, op ordinal in the module) of the forward node */
   int32_t device;    /* index into the topology; -1 until placed */
   const char *cause; /* why there; NULL until placed */
+  uint32_t part;     /* which micro-batch of a graph in parts; 0 for what all of them share */
   int64_t order;     /* of its queue's work, read as the graph's order_rule says; 0: none given */
 } sn__node;
 
@@ -40,8 +41,8 @@ typedef struct sn__node {
  * keep it, files do not. */
 typedef enum sn__order_rule {
   SN_ORDER_LONGEST = 0, /* not read: the longest remaining path goes first */
-  SN_ORDER_PRIORITY,    /* whenever a queue is free it takes the ready node of the largest order;
-                           those without one come behind, by longest remaining path */
+  SN_ORDER_PRIORITY,    /* whenever a queue is free it takes the ready node of the largest order,
+                           equals by node; those without one come behind, by longest remaining path */
   SN_ORDER_STRICT       /* a position: a queue's nodes that have one run from the smallest to the
                            largest, whenever they are ready; equals by node; those without one run
                            between them by longest remaining path */
@@ -171,13 +172,23 @@ struct sn_graph {
   size_t n_gradients, cap_gradients;
   sn__scalars scalars;
   sn__order_rule order_rule;
-  uint32_t module;       /* the open one */
+  uint32_t n_parts; /* micro-batches unrolled in it (placement/microbatch.h); 0: a whole batch */
+  uint32_t module;  /* the open one */
   uint32_t module_depth; /* to catch unbalanced ends */
   /* What new nodes are marked with; passes set these. */
   sn_phase phase;
   uint32_t origin;
   uint32_t home;
 };
+
+static inline uint32_t sn__graph_parts(const sn_graph *g) {
+  return g->n_parts > 1 ? g->n_parts : 1;
+}
+
+/* The micro-batch whose extents a value's symbols have. */
+static inline uint32_t sn__value_part(const sn_graph *g, uint32_t value) {
+  return g->nodes[g->values[value].node].part;
+}
 
 /* The three source ops, known to core itself: nodes without inputs or kernels. */
 extern const sn_op_def sn__op_input, sn__op_variable, sn__op_constant;

@@ -61,6 +61,7 @@ static sn_status add_copy(rewrite *r, const sn_topology *topology, uint32_t valu
                                       .n_out = 1,
                                       .module = producer->module,
                                       .name = name,
+                                      .part = producer->part,
                                       .phase = phase > producer->phase ? phase : producer->phase,
                                       .device = device,
                                       .cause = cause};

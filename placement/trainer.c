@@ -5,11 +5,24 @@
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
+#include "core/autodiff.h"
 #include "core/graph_impl.h"
 #include "core/run/session_impl.h"
 #include "core/sha256.h"
+#include "optim/optimize.h"
+#include "placement/microbatch.h"
 
-enum { N_VARIANTS = SN_TRAIN_LAST + 1, EVAL = N_VARIANTS, EVAL_WITH_LOSSES, N_PROGRAMS };
+enum {
+  N_VARIANTS = SN_TRAIN_LAST + 1,
+  EVAL = N_VARIANTS,
+  EVAL_WITH_LOSSES,
+  PIPELINE, /* a step of all micro-batches at once */
+  CHECK,    /* looks at whole batches that never run as one: takes no memory */
+  N_PROGRAMS
+};
+
+/* A graph of more of them than this is no longer made and planned in no time. */
+enum { MOST_PARTS = 256 };
 
 typedef struct program {
   sn_plan *plan;
@@ -24,18 +37,23 @@ struct sn_trainer {
   sn_store *store;
   sn_optimizer_options optimizer;
   int64_t micro_batches;
+  sn_pipeline pipeline;
+  sn__micro_plan micro;  /* of the pipeline's program */
+  uint32_t *part_inputs; /* [micro_batches * n_inputs] values in it, by the model's inputs */
   uint64_t seed;
   bool check;
   program programs[N_PROGRAMS];
-  sn_extent *largest; /* by symbol of the model: what was reserved so far; 0: nothing */
+  sn_extent *largest;      /* by symbol of the model: what was reserved so far; 0: nothing */
+  sn_extent *largest_part; /* the same of micro-batches in a pipeline */
   size_t n_symbols;
-  float *sums;       /* [n_losses] */
-  double *weights;   /* [n_losses] */
-  sn_fetch *fetches; /* [n_losses] and the caller's */
+  float *sums;          /* [n_losses], of a pipeline [micro_batches * n_losses] */
+  double *weights;      /* [n_losses] */
+  double *part_weights; /* [micro_batches * n_losses] the same numbers for each part */
+  sn_fetch *fetches;    /* [n_losses] and the caller's */
   size_t cap_fetches;
-  sn_feed *feeds; /* of one micro-batch */
+  sn_feed *feeds; /* of one micro-batch, or of all */
   size_t cap_feeds;
-  int64_t *offsets; /* of all ragged feeds of one micro-batch */
+  int64_t *offsets; /* of all their ragged feeds */
   size_t cap_offsets;
   sn_step_watcher watcher;
   void *watcher_user;
@@ -43,8 +61,40 @@ struct sn_trainer {
 
 /* ---- making -------------------------------------------------------------------------------- */
 
-static sn_status program_graph(const sn_trainer *t, int which, sn_graph **out_placed) {
-  if (which >= EVAL) return sn_placement_apply(t->placement, t->model, out_placed);
+static bool is_training(int which) {
+  return which < N_VARIANTS || which == PIPELINE;
+}
+
+/* All micro-batches in one training graph, in the order of the pipeline's schedule. */
+static sn_status pipeline_graph(sn_trainer *t, sn_graph **out_placed) {
+  static const sn__pipe_rule rules[] = {[SN_PIPELINE_GPIPE] = SN__PIPE_GPIPE,
+                                        [SN_PIPELINE_1F1B] = SN__PIPE_1F1B,
+                                        [SN_PIPELINE_ZERO_BUBBLE] = SN__PIPE_ZERO_BUBBLE};
+  sn_graph *one = NULL, *all = NULL, *train = NULL, *placed = NULL;
+  int64_t *extents = sn__calloc(t->n_symbols + 1, sizeof *extents);
+  sn_status status = extents == NULL ? sn_status_out_of_memory() : SN_OK;
+  for (size_t s = 0; status == SN_OK && s < t->n_symbols; s++)
+    extents[s] = t->largest_part[s].count;
+  if (status == SN_OK) status = sn__differentiate(t->model, &one);
+  if (status == SN_OK) status = sn__micro_unroll(one, (uint32_t)t->micro_batches, &all);
+  if (status == SN_OK) status = sn__optimize(all, &t->optimizer, SN_TRAIN_WHOLE, &train);
+  if (status == SN_OK) status = sn_placement_apply(t->placement, train, &placed);
+  if (status == SN_OK)
+    status = sn__micro_order(placed, t->topology, extents, rules[t->pipeline], t->seed, &t->micro);
+  sn__free(extents);
+  sn_graph_free(one);
+  sn_graph_free(all);
+  sn_graph_free(train);
+  if (status == SN_OK)
+    *out_placed = placed;
+  else
+    sn_graph_free(placed);
+  return status;
+}
+
+static sn_status program_graph(sn_trainer *t, int which, sn_graph **out_placed) {
+  if (which == PIPELINE) return pipeline_graph(t, out_placed);
+  if (!is_training(which)) return sn_placement_apply(t->placement, t->model, out_placed);
   sn_graph *train = NULL;
   SN_TRY(sn_training_graph(t->model, &t->optimizer, (sn_train_variant)which, &train));
   sn_status status = t->store != NULL ? sn_store_extend(t->store, train) : SN_OK;
@@ -53,10 +103,11 @@ static sn_status program_graph(const sn_trainer *t, int which, sn_graph **out_pl
   return status;
 }
 
-static size_t known_extents(const sn_trainer *t, sn_extent *out) {
+static size_t known_extents(const sn_trainer *t, int which, sn_extent *out) {
+  const sn_extent *largest = which == PIPELINE ? t->largest_part : t->largest;
   size_t n = 0;
-  for (size_t s = 0; s < t->n_symbols; s++)
-    if (t->largest[s].count > 0) out[n++] = t->largest[s];
+  for (size_t s = 0; which != CHECK && s < t->n_symbols; s++)
+    if (largest[s].count > 0) out[n++] = largest[s];
   return n;
 }
 
@@ -67,11 +118,11 @@ static sn_status make_plan(sn_trainer *t, int which) {
   sn_status status = extents == NULL ? sn_status_out_of_memory() : SN_OK;
   if (status == SN_OK) {
     sn_plan_options options = {.struct_size = sizeof options,
-                               .training = which < EVAL,
-                               .no_outputs = which < EVAL,
+                               .training = is_training(which),
+                               .no_outputs = is_training(which) || which == CHECK,
                                .no_losses = which == EVAL,
                                .extents = extents,
-                               .n_extents = known_extents(t, extents)};
+                               .n_extents = known_extents(t, which, extents)};
     status = sn_plan_create(placed, t->topology, &options, &t->programs[which].plan);
   }
   sn__free(extents);
@@ -91,7 +142,7 @@ static sn_status need_program(sn_trainer *t, int which) {
   SN_TRY(sn_session_create(p->plan, t->store, t->machine, &options, &p->session));
   sn_extent *extents = sn__calloc(t->n_symbols + 1, sizeof *extents);
   if (extents == NULL) return sn_status_out_of_memory();
-  size_t n = known_extents(t, extents);
+  size_t n = known_extents(t, which, extents);
   sn_status status = n > 0 ? sn_session_reserve(p->session, extents, n) : SN_OK;
   sn__free(extents);
   return status;
@@ -100,12 +151,18 @@ static sn_status need_program(sn_trainer *t, int which) {
 static sn_status make_tables(sn_trainer *t) {
   const sn_graph *g = t->model;
   t->n_symbols = g->n_symbols;
+  size_t parts = t->pipeline != SN_PIPELINE_NONE ? (size_t)t->micro_batches : 1;
   t->largest = sn__calloc(g->n_symbols + 1, sizeof *t->largest);
-  t->sums = sn__calloc(g->n_losses + 1, sizeof *t->sums);
+  t->largest_part = sn__calloc(g->n_symbols + 1, sizeof *t->largest_part);
+  t->sums = sn__calloc(parts * g->n_losses + 1, sizeof *t->sums);
   t->weights = sn__calloc(g->n_losses + 1, sizeof *t->weights);
-  if (t->largest == NULL || t->sums == NULL || t->weights == NULL) return sn_status_out_of_memory();
+  t->part_weights = sn__calloc(parts * g->n_losses + 1, sizeof *t->part_weights);
+  t->part_inputs = sn__calloc(parts * g->n_inputs + 1, sizeof *t->part_inputs);
+  if (t->largest == NULL || t->largest_part == NULL || t->sums == NULL || t->weights == NULL ||
+      t->part_weights == NULL || t->part_inputs == NULL)
+    return sn_status_out_of_memory();
   for (size_t s = 0; s < g->n_symbols; s++)
-    t->largest[s].symbol = g->symbols[s].name;
+    t->largest[s].symbol = t->largest_part[s].symbol = g->symbols[s].name;
   return SN_OK;
 }
 
@@ -155,8 +212,15 @@ sn_status sn_trainer_create(const sn_graph *model, const sn_trainer_options *opt
   if (o->micro_batches < 0)
     return sn_status_make(SN_CODE_INVALID, "micro_batches is %lld; it must be at least 1",
                           (long long)o->micro_batches);
+  if (o->pipeline < SN_PIPELINE_NONE || o->pipeline > SN_PIPELINE_ZERO_BUBBLE)
+    return sn_status_make(SN_CODE_INVALID, "no pipeline has number %d", (int)o->pipeline);
+  if (o->pipeline != SN_PIPELINE_NONE && (o->micro_batches < 2 || o->micro_batches > MOST_PARTS))
+    return sn_status_make(SN_CODE_INVALID,
+                          "a pipeline runs 2 to %d micro-batches at once, not %lld", MOST_PARTS,
+                          (long long)o->micro_batches);
   sn_trainer *t = sn__calloc(1, sizeof *t);
   if (t == NULL) return sn_status_out_of_memory();
+  t->pipeline = o->pipeline;
   t->optimizer = o->optimizer;
   t->micro_batches = o->micro_batches > 0 ? o->micro_batches : 1;
   t->seed = o->seed;
@@ -190,7 +254,11 @@ void sn_trainer_free(sn_trainer *t) {
   sn_placement_free(t->placement);
   sn_topology_free(t->topology);
   sn_graph_free(t->model);
+  sn__micro_plan_free(&t->micro);
+  sn__free(t->part_inputs);
   sn__free(t->largest);
+  sn__free(t->largest_part);
+  sn__free(t->part_weights);
   sn__free(t->sums);
   sn__free(t->weights);
   sn__free(t->fetches);
@@ -252,31 +320,36 @@ static size_t row_bytes(const sn_trainer *t, const sn__value *v) {
   return bytes;
 }
 
-/* Rows [from, to) of every feed; ragged offsets are moved down to begin at 0. */
-static sn_status cut_feeds(sn_trainer *t, const sn_feed *feeds, size_t n, int64_t from,
-                           int64_t to) {
+/* Rows [from, to) of every feed; ragged offsets are moved down to begin at 0, in `offsets` with
+ * room for n * (to - from + 1). */
+static void cut_feeds(const sn_trainer *t, const sn_feed *feeds, size_t n, int64_t from, int64_t to,
+                      sn_feed *out, int64_t *room) {
   size_t rows = (size_t)(to - from);
-  if (!sn__grow((void **)&t->feeds, &t->cap_feeds, n, sizeof *t->feeds) ||
-      !sn__grow((void **)&t->offsets, &t->cap_offsets, n * (rows + 1), sizeof *t->offsets))
-    return sn_status_out_of_memory();
   for (size_t i = 0; i < n; i++) {
     const sn__value *v = sn__value_info(t->model, sn__value_at(t->model, feeds[i].value.index));
-    t->feeds[i] = feeds[i];
+    out[i] = feeds[i];
     if (v == NULL || v->shape.rank == 0) continue;
-    t->feeds[i].rows = (int64_t)rows;
+    out[i].rows = (int64_t)rows;
     int32_t ragged = sn__value_ragged(t->model, sn__value_at(t->model, feeds[i].value.index));
     const int64_t *offsets = feeds[i].offsets;
     for (size_t k = 0; ragged >= 0 && offsets == NULL && k < n; k++)
       if (sn__value_ragged(t->model, sn__value_at(t->model, feeds[k].value.index)) == ragged)
         offsets = feeds[k].offsets;
     int64_t first = offsets != NULL ? offsets[from] : from;
-    t->feeds[i].data = (const char *)feeds[i].data + (size_t)first * row_bytes(t, v);
+    out[i].data = (const char *)feeds[i].data + (size_t)first * row_bytes(t, v);
     if (feeds[i].offsets == NULL) continue;
-    int64_t *moved = t->offsets + i * (rows + 1);
+    int64_t *moved = room + i * (rows + 1);
     for (size_t r = 0; r <= rows; r++)
       moved[r] = offsets[from + (int64_t)r] - first;
-    t->feeds[i].offsets = moved;
+    out[i].offsets = moved;
   }
+}
+
+static sn_status make_room(sn_trainer *t, size_t n_feeds, int64_t rows, int64_t parts) {
+  size_t most = (size_t)(rows + parts);
+  if (!sn__grow((void **)&t->feeds, &t->cap_feeds, n_feeds * (size_t)parts + 1, sizeof *t->feeds) ||
+      !sn__grow((void **)&t->offsets, &t->cap_offsets, n_feeds * most + 1, sizeof *t->offsets))
+    return sn_status_out_of_memory();
   return SN_OK;
 }
 
@@ -323,35 +396,125 @@ void sn_trainer_watch(sn_trainer *t, sn_step_watcher watcher, void *user) {
 /* A batch that is going to be cut is checked as a whole first: offsets and weights are read before
  * any session sees them. */
 static sn_status weigh_whole_batch(sn_trainer *t, const sn_feed *feeds, size_t n_feeds) {
-  SN_TRY(need_program(t, SN_TRAIN_FIRST));
+  int which = t->pipeline != SN_PIPELINE_NONE ? CHECK : SN_TRAIN_FIRST;
+  SN_TRY(need_program(t, which));
   sn_step_args args = {.struct_size = sizeof args, .feeds = feeds, .n_feeds = n_feeds};
-  SN_TRY(
-      sn_status_context(sn__session_measure(t->programs[SN_TRAIN_FIRST].session, &args), "step"));
+  SN_TRY(sn_status_context(sn__session_measure(t->programs[which].session, &args), "step"));
   total_weights(t, feeds, n_feeds);
   return SN_OK;
 }
 
+static void add_losses(const sn_trainer *t, const float *sums, double *out_losses) {
+  for (size_t l = 0; out_losses != NULL && l < t->model->n_losses; l++)
+    out_losses[l] += t->weights[l] > 0 ? (double)sums[l] / t->weights[l] : 0;
+}
+
+static sn_status step_part(sn_trainer *t, const sn_feed *feeds, size_t n_feeds, int64_t rows,
+                           int64_t part, int64_t parts) {
+  int64_t from = part * rows / parts, to = (part + 1) * rows / parts;
+  int which = part == 0 ? SN_TRAIN_FIRST : part == parts - 1 ? SN_TRAIN_LAST : SN_TRAIN_MIDDLE;
+  cut_feeds(t, feeds, n_feeds, from, to, t->feeds, t->offsets);
+  return run(t, which, t->feeds, n_feeds, NULL, 0, true, from, t->weights);
+}
+
+/* ---- all parts at once --------------------------------------------------------------------- */
+
+static void note_part(sn_trainer *t, uint32_t symbol, int64_t count) {
+  if (count > t->largest_part[symbol].count) t->largest_part[symbol].count = count;
+}
+
+/* The largest part so far, which the pipeline is planned for when it is first needed. */
+static void note_parts(sn_trainer *t, const sn_feed *feeds, size_t n) {
+  const sn_graph *g = t->model;
+  for (size_t i = 0; i < n; i++) {
+    sn_value value = sn__value_at(g, feeds[i].value.index);
+    if (g->values[value.index].shape.rank == 0) continue;
+    note_part(t, SN_SYMBOL_BATCH, feeds[i].rows);
+    int32_t ragged = sn__value_ragged(g, value);
+    if (ragged < 0 || feeds[i].offsets == NULL) continue;
+    note_part(t, g->raggeds[ragged].elements_symbol, feeds[i].offsets[feeds[i].rows]);
+    for (int64_t r = 0; r < feeds[i].rows; r++)
+      note_part(t, g->raggeds[ragged].longest_symbol,
+                feeds[i].offsets[r + 1] - feeds[i].offsets[r]);
+  }
+}
+
+static sn_status need_pipeline(sn_trainer *t) {
+  bool known = t->programs[PIPELINE].plan != NULL;
+  SN_TRY(sn_status_context(need_program(t, PIPELINE), "pipeline"));
+  const sn_graph *g = t->programs[PIPELINE].plan->graph;
+  for (uint32_t p = 0; !known && p < t->micro_batches; p++)
+    for (size_t i = 0; i < t->model->n_inputs; i++)
+      t->part_inputs[p * t->model->n_inputs + i] = sn__micro_input(g, t->model->inputs[i].value, p);
+  return SN_OK;
+}
+
+/* Feeds of the parts lie one behind the other, n_feeds each; what is shared is fed once. */
+static size_t address_feeds(sn_trainer *t, size_t n_feeds) {
+  const sn_graph *g = t->model;
+  size_t n = 0;
+  for (size_t i = 0; i < n_feeds * (size_t)t->micro_batches; i++) {
+    const sn__value *v = &g->values[t->feeds[i].value.index];
+    size_t part = i / n_feeds;
+    if (v->shape.rank == 0 && part > 0) continue;
+    t->feeds[n] = t->feeds[i];
+    t->feeds[n++].value.index = t->part_inputs[part * g->n_inputs + v->extra];
+  }
+  return n;
+}
+
+static sn_status step_pipeline(sn_trainer *t, const sn_feed *feeds, size_t n_feeds, int64_t rows,
+                               double *out_losses) {
+  size_t n_losses = t->model->n_losses, parts = (size_t)t->micro_batches;
+  int64_t *room = t->offsets;
+  for (size_t p = 0; p < parts; p++) {
+    int64_t from = (int64_t)p * rows / t->micro_batches;
+    int64_t to = ((int64_t)p + 1) * rows / t->micro_batches;
+    cut_feeds(t, feeds, n_feeds, from, to, t->feeds + p * n_feeds, room);
+    note_parts(t, t->feeds + p * n_feeds, n_feeds);
+    room += n_feeds * (size_t)(to - from + 1);
+    memcpy(t->part_weights + p * n_losses, t->weights, n_losses * sizeof *t->weights);
+  }
+  SN_TRY(need_pipeline(t));
+  size_t n = address_feeds(t, n_feeds);
+  const program *p = &t->programs[PIPELINE];
+  if (!sn__grow((void **)&t->fetches, &t->cap_fetches, parts * n_losses + 1, sizeof *t->fetches))
+    return sn_status_out_of_memory();
+  for (size_t l = 0; l < parts * n_losses; l++)
+    t->fetches[l] = (sn_fetch){.value = sn__value_at(p->plan->graph, p->plan->graph->losses[l].sum),
+                               .data = &t->sums[l],
+                               .bytes = sizeof t->sums[l]};
+  sn_step_args args = {.struct_size = sizeof args,
+                       .feeds = t->feeds,
+                       .n_feeds = n,
+                       .fetches = t->fetches,
+                       .n_fetches = parts * n_losses,
+                       .loss_weights = t->part_weights};
+  sn_timepoint done;
+  SN_TRY(sn_session_step(p->session, &args, &done));
+  SN_TRY(sn_session_wait(p->session, done));
+  for (size_t part = 0; part < parts; part++)
+    add_losses(t, t->sums + part * n_losses, out_losses);
+  return SN_OK;
+}
+
 sn_status sn_trainer_step(sn_trainer *t, const sn_feed *feeds, size_t n_feeds, double *out_losses) {
-  size_t n_losses = t->model->n_losses;
   int64_t rows = rows_of(t, feeds, n_feeds);
   int64_t parts = t->micro_batches < rows ? t->micro_batches : rows > 0 ? rows : 1;
-  if (parts > 1) SN_TRY(weigh_whole_batch(t, feeds, n_feeds));
-  for (size_t l = 0; out_losses != NULL && l < n_losses; l++)
+  for (size_t l = 0; out_losses != NULL && l < t->model->n_losses; l++)
     out_losses[l] = 0;
+  if (parts == 1) {
+    SN_TRY(run(t, SN_TRAIN_WHOLE, feeds, n_feeds, NULL, 0, true, 0, NULL));
+    add_losses(t, t->sums, out_losses);
+    return SN_OK;
+  }
+  SN_TRY(weigh_whole_batch(t, feeds, n_feeds));
+  SN_TRY(make_room(t, n_feeds, rows, parts));
+  if (t->pipeline != SN_PIPELINE_NONE && parts == t->micro_batches)
+    return step_pipeline(t, feeds, n_feeds, rows, out_losses);
   for (int64_t part = 0; part < parts; part++) {
-    int64_t from = part * rows / parts, to = (part + 1) * rows / parts;
-    int which = parts == 1          ? SN_TRAIN_WHOLE
-                : part == 0         ? SN_TRAIN_FIRST
-                : part == parts - 1 ? SN_TRAIN_LAST
-                                    : SN_TRAIN_MIDDLE;
-    const sn_feed *part_feeds = feeds;
-    if (parts > 1) {
-      SN_TRY(cut_feeds(t, feeds, n_feeds, from, to));
-      part_feeds = t->feeds;
-    }
-    SN_TRY(run(t, which, part_feeds, n_feeds, NULL, 0, true, from, parts > 1 ? t->weights : NULL));
-    for (size_t l = 0; out_losses != NULL && l < n_losses; l++)
-      out_losses[l] += t->weights[l] > 0 ? (double)t->sums[l] / t->weights[l] : 0;
+    SN_TRY(step_part(t, feeds, n_feeds, rows, part, parts));
+    add_losses(t, t->sums, out_losses);
   }
   return SN_OK;
 }
@@ -375,7 +538,7 @@ double sn_trainer_loss_weight(const sn_trainer *t, size_t loss) {
 
 sn_status sn_trainer_reserve(sn_trainer *t, const sn_extent *extents, size_t n_extents) {
   SN_TRY(note_extents(t, extents, n_extents));
-  for (int i = 0; i < N_PROGRAMS; i++)
+  for (int i = 0; i < PIPELINE; i++) /* a pipeline's parts make their own room */
     if (t->programs[i].session != NULL)
       SN_TRY(sn_session_reserve(t->programs[i].session, extents, n_extents));
   return SN_OK;
@@ -405,8 +568,35 @@ const sn_topology *sn_trainer_topology(const sn_trainer *t) {
 
 sn_session_memory sn_trainer_memory_on(const sn_trainer *t, size_t device) {
   sn_session_memory none = {0, 0};
-  const sn_session *s = t->programs[SN_TRAIN_WHOLE].session;
+  const sn_session *s = t->programs[t->pipeline ? PIPELINE : SN_TRAIN_WHOLE].session;
   return s == NULL ? none : sn_session_memory_on(s, device);
+}
+
+sn_pipeline_figures sn_trainer_pipeline(const sn_trainer *t) {
+  const sn__pipe_schedule *s = t->micro.schedule;
+  if (s == NULL) return (sn_pipeline_figures){0};
+  return (sn_pipeline_figures){.stages = t->micro.pipe->n_stages,
+                               .step_ns = s->step_ns,
+                               .bound_ns = s->bound_ns,
+                               .bubble_ns = s->bubble_ns};
+}
+
+sn_pipeline_stage sn_trainer_pipeline_stage(const sn_trainer *t, size_t i) {
+  const sn__pipe *p = t->micro.pipe;
+  const sn__pipe_schedule *s = t->micro.schedule;
+  if (s == NULL || i >= p->n_stages) return (sn_pipeline_stage){.device = -1};
+  const int64_t *ns = &p->ns[sn__pipe_task(p, (uint32_t)i, 0, SN__PIPE_F)];
+  return (sn_pipeline_stage){.device = p->device[i],
+                             .forward_ns = ns[SN__PIPE_F],
+                             .backward_ns = ns[SN__PIPE_B],
+                             .weight_ns = ns[SN__PIPE_W],
+                             .bytes = p->bytes[i],
+                             .in_flight = s->peak[i],
+                             .most = s->cap[i]};
+}
+
+const sn_plan *sn_trainer_pipeline_plan(const sn_trainer *t) {
+  return t->programs[PIPELINE].plan;
 }
 
 static sn_status hash_variable(sn_sha256 *hash, const sn_store *store, const sn_stored *v) {

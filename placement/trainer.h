@@ -20,6 +20,15 @@
 
 SN_BEGIN_DECLS
 
+/* How the micro-batches of a step run: one after the other, or at once in one graph, each device
+ * working on another one. The bits are the same whichever it is. */
+typedef enum sn_pipeline {
+  SN_PIPELINE_NONE = 0,
+  SN_PIPELINE_GPIPE,      /* all forward, then all backward: keeps what every micro-batch made */
+  SN_PIPELINE_1F1B,       /* backward as early as it can: keeps as many as stages lie behind */
+  SN_PIPELINE_ZERO_BUBBLE /* gradients of variables wait for gaps: the memory of 1F1B, about */
+} sn_pipeline;
+
 typedef struct sn_trainer_options {
   SN_OPTIONS_HEAD;
   const char *devices;         /* as in --devices: "cpu:0,cpu:1", "cpu*2"; NULL: "cpu:0" */
@@ -32,7 +41,8 @@ typedef struct sn_trainer_options {
   const sn_extent
       *extents; /* the largest batch to expect: costs are taken and memory is planned for it */
   size_t n_extents;
-  bool check; /* look for NaN and inf behind every op */
+  bool check;           /* look for NaN and inf behind every op */
+  sn_pipeline pipeline; /* of the micro-batches; needs 2 of them at least */
 } sn_trainer_options;
 
 typedef struct sn_trainer sn_trainer;
@@ -80,6 +90,27 @@ SN_API const sn_plan *sn_trainer_plan(const sn_trainer *trainer); /* of a whole 
 SN_API const sn_topology *sn_trainer_topology(const sn_trainer *trainer);
 /* Of a device by its index in the topology, for whole batches; zeros before the first. */
 SN_API sn_session_memory sn_trainer_memory_on(const sn_trainer *trainer, size_t device);
+
+/* Of a pipeline: what one device computes of a micro-batch between two copies. */
+typedef struct sn_pipeline_stage {
+  int device;                                 /* -1: there is no such stage */
+  int64_t forward_ns, backward_ns, weight_ns; /* of the first micro-batch, predicted */
+  uint64_t bytes;     /* kept for one micro-batch from its forward to its backward pass */
+  uint32_t in_flight; /* the most micro-batches kept at once */
+  uint32_t most;      /* as many as the schedule allows there */
+} sn_pipeline_stage;
+
+typedef struct sn_pipeline_figures {
+  size_t stages;     /* 0: no step has been run as a pipeline yet */
+  int64_t step_ns;   /* of the schedule: forward and backward, without update */
+  int64_t bound_ns;  /* no order of the same tasks is shorter */
+  int64_t bubble_ns; /* of step_ns, what the busiest device stands idle */
+} sn_pipeline_figures;
+
+SN_API sn_pipeline_figures sn_trainer_pipeline(const sn_trainer *trainer);
+SN_API sn_pipeline_stage sn_trainer_pipeline_stage(const sn_trainer *trainer, size_t i);
+/* The plan that runs, of all micro-batches; borrowed; NULL before the first step. */
+SN_API const sn_plan *sn_trainer_pipeline_plan(const sn_trainer *trainer);
 
 /* SHA-256 over the model's variables (no slots): name, dtype, shape and bytes of each, in order. */
 SN_API SN_MUST_USE sn_status sn_store_sha256(const sn_store *store, char out_hex[65]);

@@ -69,19 +69,29 @@ static int64_t on_grid(int64_t n) {
   return n == 0 ? 0 : grid;
 }
 
+/* One room does for each part of a batch. */
+static int64_t most_wanted(const sn_session *s, size_t symbol) {
+  int64_t most = 0;
+  for (uint32_t p = 0; p < s->n_parts; p++) {
+    int64_t wanted = sn__session_extents(s, s->wanted, p)[symbol];
+    if (wanted > most) most = wanted;
+  }
+  return most;
+}
+
 /* The first batch gets exactly what it needs; growth goes by the grid, so that it is rare. */
 static sn_status ensure_room(sn_session *s) {
   size_t n = s->plan->graph->n_symbols;
   bool fits = s->memory != NULL;
   for (size_t i = 0; i < n; i++)
-    fits = fits && s->wanted[i] <= s->capacity[i];
+    fits = fits && most_wanted(s, i) <= s->capacity[i];
   if (fits) return keep_room(s);
   int64_t *capacity = sn__calloc(n, sizeof *capacity);
   if (capacity == NULL) return sn_status_out_of_memory();
   for (size_t i = 0; i < n; i++) {
+    int64_t wanted = most_wanted(s, i);
     capacity[i] = s->capacity[i];
-    if (s->wanted[i] > capacity[i])
-      capacity[i] = s->memory == NULL ? s->wanted[i] : on_grid(s->wanted[i]);
+    if (wanted > capacity[i]) capacity[i] = s->memory == NULL ? wanted : on_grid(wanted);
   }
   sn__memory *memory = NULL;
   sn_status status = sn__plan_memory(s->plan, capacity, &memory);
@@ -189,13 +199,14 @@ static sn_status conclude(sn_session *s) {
     SN_TRY(download(s, s->plan->finite, &finite, sizeof finite));
     if (finite == 0)
       return sn_status_context(replay(s), "step %lld left the variables as they were",
-                               (long long)s->step.step);
+                               (long long)s->parts[0].step);
   }
   if (s->advance) s->store->step++;
   for (size_t i = 0; i < s->n_fetches; i++) {
     const sn_fetch *f = &s->fetches[i];
     size_t bytes = 0;
-    if (!sn__value_bytes(g, f->value.index, s->extents, &bytes)) continue; /* was planned */
+    const int64_t *extents = sn__session_extents(s, s->extents, sn__value_part(g, f->value.index));
+    if (!sn__value_bytes(g, f->value.index, extents, &bytes)) continue; /* was planned */
     SN_TRY(download(s, f->value.index, f->data, bytes));
   }
   return SN_OK;
@@ -232,7 +243,8 @@ static sn_status check_fetch(const sn_session *s, const sn_fetch *f) {
                           f->value.index < g->n_values && f->value.index > 0
                               ? g->values[f->value.index].name
                               : "(invalid)");
-  if (!sn__value_bytes(g, f->value.index, s->wanted, &bytes) || f->bytes < bytes)
+  const int64_t *wanted = sn__session_extents(s, s->wanted, sn__value_part(g, f->value.index));
+  if (!sn__value_bytes(g, f->value.index, wanted, &bytes) || f->bytes < bytes)
     return sn_status_make(SN_CODE_INVALID,
                           "'%s' has %zu bytes this time; its fetch has room for "
                           "%zu",
@@ -263,7 +275,7 @@ static bool advances(const sn_session *s, const sn_step_args *args) {
 }
 
 static void set_extents(sn_session *s) {
-  size_t bytes = s->plan->graph->n_symbols * sizeof *s->extents;
+  size_t bytes = s->n_parts * s->plan->graph->n_symbols * sizeof *s->extents;
   if (memcmp(s->extents, s->wanted, bytes) == 0) return;
   memcpy(s->extents, s->wanted, bytes);
   s->shapes_known = false;
@@ -282,9 +294,13 @@ static sn_status start(sn_session *s, const sn_step_args *args) {
   SN_TRY(ensure_room(s));
   set_extents(s);
   SN_TRY(sn__session_stage(s, args));
-  s->step.step = s->store->step;
-  s->step.row_base = args->row_base;
-  s->step.rows = s->extents[SN_SYMBOL_BATCH];
+  int64_t row_base = args->row_base;
+  for (uint32_t p = 0; p < s->n_parts; p++) {
+    s->parts[p].step = s->store->step;
+    s->parts[p].row_base = row_base;
+    s->parts[p].rows = sn__session_extents(s, s->extents, p)[SN_SYMBOL_BATCH];
+    row_base += s->parts[p].rows;
+  }
   s->skip_commits = args->no_commit;
   s->checking = s->check;
   s->advance = advances(s, args);
@@ -427,7 +443,8 @@ static sn_status open_session(sn_session *s, const sn_session_options *options) 
   SN_TRY(join_turns(s, options->share));
   SN_TRY(sn__session_build(s));
   s->check = options->check;
-  s->step.seed = options->seed != 0 ? options->seed : s->store->seed;
+  for (uint32_t p = 0; p < s->n_parts; p++)
+    s->parts[p].seed = options->seed != 0 ? options->seed : s->store->seed;
   SN_TRY(bind_variables(s));
   SN_TRY(upload_constants(s));
   SN_TRY(ensure_timelines(s));
@@ -464,7 +481,7 @@ void sn_session_free(sn_session *s) {
     sn__buffer_free(s->constants[i]);
   for (size_t i = 0; s->inputs != NULL && i < g->n_inputs; i++)
     sn__buffer_free(s->inputs[i].buffer);
-  for (size_t i = 0; s->raggeds != NULL && i < g->n_raggeds; i++)
+  for (size_t i = 0; s->raggeds != NULL && i < s->n_parts * g->n_raggeds; i++)
     sn__free(s->raggeds[i].narrow);
   sn__memory_free(s->own_memory);
   sn__free(s->fetches);

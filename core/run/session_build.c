@@ -63,7 +63,7 @@ static sn_status build_work(sn_session *s, uint32_t task, size_t *at) {
                        .n_in = (int)n->n_in,
                        .out = &s->tensors[*at + n->n_in],
                        .n_out = (int)n->n_out,
-                       .step = &s->step,
+                       .step = &s->parts[n->part],
                        .rng_key = n->rng_key};
   for (uint32_t i = 0; i < n->n_in + n->n_out; i++, (*at)++) {
     uint32_t value = i < n->n_in ? n->in[i] : n->out[i - n->n_in];
@@ -104,9 +104,10 @@ static sn_status build_patches(sn_session *s) {
     if (value == 0) continue;
     for (int32_t d = 0; d < s->tensors[i].shape.rank; d++) {
       int64_t dim = s->tensors[i].shape.dims[d];
-      if (sn_dim_is_symbolic(dim))
-        s->dims[s->n_dims++] =
-            (sn__dim_patch){&s->tensors[i], d, sn_dim_symbol(dim), sn_dim_addend(dim)};
+      if (!sn_dim_is_symbolic(dim)) continue;
+      uint32_t extent =
+          sn__value_part(g, value) * (uint32_t)g->n_symbols + (uint32_t)sn_dim_symbol(dim);
+      s->dims[s->n_dims++] = (sn__dim_patch){&s->tensors[i], d, extent, sn_dim_addend(dim)};
     }
     uint32_t storage = sn__value_storage(g, value);
     if (g->values[storage].kind != SN_VALUE_INPUT) continue;
@@ -165,19 +166,24 @@ static sn_status build_commands(sn_session *s) {
 
 sn_status sn__session_build(sn_session *s) {
   const sn_graph *g = s->plan->graph;
-  s->extents = take(s, g->n_symbols, sizeof *s->extents);
+  s->n_parts = sn__graph_parts(g);
+  s->parts = take(s, s->n_parts, sizeof *s->parts);
+  s->extents = take(s, s->n_parts * g->n_symbols, sizeof *s->extents);
   s->capacity = take(s, g->n_symbols, sizeof *s->capacity);
-  s->wanted = take(s, g->n_symbols, sizeof *s->wanted);
+  s->wanted = take(s, s->n_parts * g->n_symbols, sizeof *s->wanted);
   s->variables = take(s, g->n_variables, sizeof(sn__buffer *));
   s->constants = take(s, g->n_constants, sizeof(sn__buffer *));
   s->inputs = take(s, g->n_inputs, sizeof *s->inputs);
-  s->raggeds = take(s, g->n_raggeds, sizeof *s->raggeds);
+  s->raggeds = take(s, s->n_parts * g->n_raggeds, sizeof *s->raggeds);
   s->loss_weights = take(s, g->n_losses, sizeof *s->loss_weights);
-  if (s->extents == NULL || s->capacity == NULL || s->wanted == NULL || s->variables == NULL ||
-      s->constants == NULL || s->inputs == NULL || s->raggeds == NULL || s->loss_weights == NULL)
+  if (s->parts == NULL || s->extents == NULL || s->capacity == NULL || s->wanted == NULL ||
+      s->variables == NULL || s->constants == NULL || s->inputs == NULL || s->raggeds == NULL ||
+      s->loss_weights == NULL)
     return sn_status_out_of_memory();
-  s->step.extents = s->extents;
-  s->step.training = s->plan->training;
+  for (uint32_t p = 0; p < s->n_parts; p++) {
+    s->parts[p].extents = sn__session_extents(s, s->extents, p);
+    s->parts[p].training = s->plan->training;
+  }
   SN_TRY(build_works(s));
   SN_TRY(build_patches(s));
   return build_commands(s);
@@ -270,7 +276,7 @@ void sn__session_refresh(sn_session *s) {
   if (!s->shapes_known)
     for (size_t i = 0; i < s->n_dims; i++) {
       const sn__dim_patch *p = &s->dims[i];
-      p->tensor->shape.dims[p->dim] = s->extents[p->symbol] + p->addend;
+      p->tensor->shape.dims[p->dim] = s->extents[p->extent] + p->addend;
     }
   for (uint32_t t = 0; t < n_tasks; t++) {
     sn__work *w = &s->work[t];

@@ -65,7 +65,9 @@ static int64_t row_of(const sn_session *s, uint32_t value, const sn__tensor *t, 
   int64_t first = span > 0 ? i / span : 0;
   if (symbol->kind == SN_SYMBOL_ROWS) return first;
   if (symbol->kind != SN_SYMBOL_ELEMENTS || !row_major(g, value)) return -1;
-  return row_of_element(&s->raggeds[symbol->ragged], s->extents[SN_SYMBOL_BATCH], first);
+  uint32_t part = sn__value_part(g, value);
+  return row_of_element(&s->raggeds[part * g->n_raggeds + symbol->ragged],
+                        sn__session_extents(s, s->extents, part)[SN_SYMBOL_BATCH], first);
 }
 
 /* "rows 3, 7 and 2 more" of the values that are not finite. */
@@ -85,7 +87,7 @@ static void rows_text(const sn_session *s, uint32_t value, const sn__tensor *t, 
       continue;
     }
     int n = snprintf(text + used, size - used, "%s%lld", listed == 0 ? " in row " : ", ",
-                     (long long)(s->step.row_base + row));
+                     (long long)(s->parts[sn__value_part(s->plan->graph, value)].row_base + row));
     listed++;
     if (n > 0 && used + (size_t)n < size) used += (size_t)n;
   }

@@ -4,13 +4,16 @@
 
 #include <string.h>
 
+static sn__ragged_state *ragged_of(const sn_session *s, const sn__input *in) {
+  const sn_graph *g = s->plan->graph;
+  return &s->raggeds[sn__value_part(g, in->value) * g->n_raggeds + (size_t)in->ragged];
+}
+
 /* ---- measuring ----------------------------------------------------------------------------- */
 
 typedef struct measure {
   sn_session *s;
   const sn_graph *g;
-  int64_t rows; /* -1: no input has said */
-  const char *rows_input;
 } measure;
 
 static bool has_rows(const sn__input *in, const sn__value *v) {
@@ -32,17 +35,29 @@ static sn_status find_input(const sn_graph *g, const sn_feed *feed, uint32_t *ou
   return SN_OK;
 }
 
+/* Some input of the part that has said how many rows there are. */
+static const char *who_said(const measure *m, uint32_t part, int64_t rows) {
+  for (size_t i = m->g->n_inputs; i-- > 0;) {
+    const sn__input *in = &m->g->inputs[i];
+    if (m->s->inputs[i].fed && m->s->inputs[i].rows == rows &&
+        sn__value_part(m->g, in->value) == part && has_rows(in, &m->g->values[in->value]))
+      return in->name;
+  }
+  return "";
+}
+
 static sn_status measure_rows(measure *m, const sn__input *in, int64_t rows) {
+  uint32_t part = sn__value_part(m->g, in->value);
+  int64_t *said = &sn__session_extents(m->s, m->s->wanted, part)[SN_SYMBOL_BATCH];
   if (rows < 0 || rows >= INT32_MAX)
     return sn_status_make(SN_CODE_INVALID, "input '%s' is fed with %lld rows; 0 to %d fit",
                           in->name, (long long)rows, INT32_MAX - 1);
-  if (m->rows >= 0 && m->rows != rows)
+  if (*said >= 0 && *said != rows)
     return sn_status_make(SN_CODE_INVALID,
                           "input '%s' is fed with %lld rows and '%s' with %lld: a batch has as "
                           "many in every input",
-                          in->name, (long long)rows, m->rows_input, (long long)m->rows);
-  m->rows = rows;
-  m->rows_input = in->name;
+                          in->name, (long long)rows, who_said(m, part, *said), (long long)*said);
+  *said = rows;
   return SN_OK;
 }
 
@@ -74,7 +89,9 @@ static sn_status scan_offsets(const sn__input *in, const int64_t *offsets, int64
 
 static sn_status measure_offsets(measure *m, const sn__input *in, const sn_feed *feed) {
   if (feed->offsets == NULL) return SN_OK;
-  sn__ragged_state *state = &m->s->raggeds[in->ragged];
+  uint32_t part = sn__value_part(m->g, in->value);
+  int64_t *wanted = sn__session_extents(m->s, m->s->wanted, part);
+  sn__ragged_state *state = ragged_of(m->s, in);
   const sn__ragged *ragged = &m->g->raggeds[in->ragged];
   if (state->offsets != NULL) {
     size_t bytes = ((size_t)feed->rows + 1) * sizeof *feed->offsets;
@@ -87,8 +104,8 @@ static sn_status measure_offsets(measure *m, const sn__input *in, const sn_feed 
   SN_TRY(scan_offsets(in, feed->offsets, feed->rows, &longest));
   state->offsets = feed->offsets;
   state->input = in->name;
-  m->s->wanted[ragged->elements_symbol] = feed->offsets[feed->rows];
-  m->s->wanted[ragged->longest_symbol] = longest;
+  wanted[ragged->elements_symbol] = feed->offsets[feed->rows];
+  wanted[ragged->longest_symbol] = longest;
   return SN_OK;
 }
 
@@ -115,12 +132,14 @@ static sn_status check_complete(measure *m) {
     if (!needed[m->g->values[in->value].node]) continue;
     if (in->role == SN_INPUT_DATA && !state->fed)
       return sn_status_make(SN_CODE_INVALID, "input '%s' is not fed", in->name);
-    if (in->ragged >= 0 && m->s->raggeds[in->ragged].offsets == NULL)
+    if (in->ragged >= 0 && ragged_of(m->s, in)->offsets == NULL)
       return sn_status_make(SN_CODE_INVALID, "input '%s' is fed without offsets",
                             m->g->raggeds[in->ragged].name);
     size_t bytes = 0;
+    const int64_t *wanted =
+        sn__session_extents(m->s, m->s->wanted, sn__value_part(m->g, in->value));
     if (in->role == SN_INPUT_DATA && state->data == NULL &&
-        (!sn__value_bytes(m->g, in->value, m->s->wanted, &bytes) || bytes > 0))
+        (!sn__value_bytes(m->g, in->value, wanted, &bytes) || bytes > 0))
       return sn_status_make(SN_CODE_INVALID, "input '%s' is fed with NULL", in->name);
   }
   return SN_OK;
@@ -128,26 +147,31 @@ static sn_status check_complete(measure *m) {
 
 sn_status sn__session_measure(sn_session *s, const sn_step_args *args) {
   const sn_graph *g = s->plan->graph;
-  measure m = {.s = s, .g = g, .rows = -1};
-  memset(s->wanted, 0, g->n_symbols * sizeof *s->wanted);
+  measure m = {.s = s, .g = g};
+  memset(s->wanted, 0, s->n_parts * g->n_symbols * sizeof *s->wanted);
+  for (uint32_t p = 0; p < s->n_parts; p++)
+    sn__session_extents(s, s->wanted, p)[SN_SYMBOL_BATCH] = -1; /* no input has said */
   for (size_t i = 0; i < g->n_inputs; i++) {
     s->inputs[i].fed = s->inputs[i].in_buffer = false;
     s->inputs[i].data = NULL;
   }
-  for (size_t i = 0; i < g->n_raggeds; i++)
+  for (size_t i = 0; i < s->n_parts * g->n_raggeds; i++)
     s->raggeds[i].offsets = NULL;
   for (size_t i = 0; i < args->n_feeds; i++)
     SN_TRY(measure_feed(&m, &args->feeds[i]));
-  s->wanted[SN_SYMBOL_BATCH] = m.rows < 0 ? 0 : m.rows;
+  for (uint32_t p = 0; p < s->n_parts; p++) {
+    int64_t *rows = &sn__session_extents(s, s->wanted, p)[SN_SYMBOL_BATCH];
+    if (*rows < 0) *rows = 0;
+  }
   return check_complete(&m);
 }
 
 /* ---- staging ------------------------------------------------------------------------------- */
 
-static sn_status narrow_offsets(sn_session *s, size_t r) {
-  sn__ragged_state *state = &s->raggeds[r];
+static sn_status narrow_offsets(sn_session *s, uint32_t part, size_t r) {
+  sn__ragged_state *state = &s->raggeds[part * s->plan->graph->n_raggeds + r];
   if (state->offsets == NULL) return SN_OK;
-  size_t count = (size_t)s->extents[SN_SYMBOL_BATCH] + 1;
+  size_t count = (size_t)sn__session_extents(s, s->extents, part)[SN_SYMBOL_BATCH] + 1;
   if (!sn__grow((void **)&state->narrow, &state->capacity, count, sizeof *state->narrow))
     return sn_status_out_of_memory();
   for (size_t i = 0; i < count; i++)
@@ -159,7 +183,8 @@ static double sum_weights(const sn_session *s, uint32_t value) {
   const sn_graph *g = s->plan->graph;
   const sn__value *v = &g->values[value];
   const void *data = s->inputs[v->extra].data;
-  sn_shape shape = sn__shape_resolve(&v->shape, s->extents);
+  sn_shape shape =
+      sn__shape_resolve(&v->shape, sn__session_extents(s, s->extents, sn__value_part(g, value)));
   int64_t count = data == NULL ? 0 : sn__shape_size(&shape);
   double sum = 0;
   for (int64_t i = 0; i < count; i++)
@@ -167,17 +192,26 @@ static double sum_weights(const sn_session *s, uint32_t value) {
   return sum;
 }
 
+static double own_weight(const sn_session *s, const sn__loss_info *loss) {
+  const sn_graph *g = s->plan->graph;
+  if (loss->weights != 0) return sum_weights(s, loss->weights);
+  return (double)sn__session_extents(s, s->extents, sn__value_part(g, loss->sum))[loss->symbol];
+}
+
+/* The parts of a batch have one seed for each loss of the model. */
+static double batch_weight(const sn_session *s, const sn__loss_info *loss) {
+  const sn_graph *g = s->plan->graph;
+  double weight = 0;
+  for (size_t i = 0; i < g->n_losses; i++)
+    if (g->losses[i].seed == loss->seed) weight += own_weight(s, &g->losses[i]);
+  return weight;
+}
+
 static void weigh_losses(sn_session *s, const sn_step_args *args) {
   const sn_graph *g = s->plan->graph;
   for (size_t i = 0; i < g->n_losses; i++) {
     const sn__loss_info *loss = &g->losses[i];
-    double weight = 0;
-    if (args->loss_weights != NULL)
-      weight = args->loss_weights[i];
-    else if (loss->weights != 0)
-      weight = sum_weights(s, loss->weights);
-    else
-      weight = (double)s->extents[loss->symbol];
+    double weight = args->loss_weights != NULL ? args->loss_weights[i] : batch_weight(s, loss);
     s->loss_weights[i] = weight;
     sn__input_state *seed = &s->inputs[g->values[loss->seed].extra];
     double number = weight != 0 ? loss->lambda / weight : 0;
@@ -198,7 +232,8 @@ static sn_status bring(sn_session *s, const sn__input *in, sn__input_state *stat
   bool aligned = (uintptr_t)state->data % sn_dtype_size(v->dtype) == 0;
   if (desc->kind == SN_DEVICE_CPU && aligned) return SN_OK;
   size_t bytes = 0;
-  if (!sn__value_bytes(g, in->value, s->extents, &bytes)) return sn_status_out_of_memory();
+  const int64_t *extents = sn__session_extents(s, s->extents, sn__value_part(g, in->value));
+  if (!sn__value_bytes(g, in->value, extents, &bytes)) return sn_status_out_of_memory();
   if (state->buffer == NULL || state->buffer->bytes < bytes) {
     sn__buffer_free(state->buffer);
     state->buffer = NULL;
@@ -213,14 +248,15 @@ static sn_status bring(sn_session *s, const sn__input *in, sn__input_state *stat
 
 sn_status sn__session_stage(sn_session *s, const sn_step_args *args) {
   const sn_graph *g = s->plan->graph;
-  for (size_t r = 0; r < g->n_raggeds; r++)
-    SN_TRY(narrow_offsets(s, r));
+  for (uint32_t p = 0; p < s->n_parts; p++)
+    for (size_t r = 0; r < g->n_raggeds; r++)
+      SN_TRY(narrow_offsets(s, p, r));
   weigh_losses(s, args);
   for (size_t i = 0; i < g->n_inputs; i++) {
     const sn__input *in = &g->inputs[i];
     sn__input_state *state = &s->inputs[i];
     if (!s->plan->schedule->needed[g->values[in->value].node]) continue;
-    if (in->role == SN_INPUT_OFFSETS) state->data = s->raggeds[in->ragged].narrow;
+    if (in->role == SN_INPUT_OFFSETS) state->data = ragged_of(s, in)->narrow;
     if (in->role == SN_INPUT_STEP) state->scalar.i64 = s->store->step;
     if (in->role == SN_INPUT_STEP || in->role == SN_INPUT_SEED) state->data = &state->scalar;
     SN_TRY(bring(s, in, state));

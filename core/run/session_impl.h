@@ -24,7 +24,8 @@ typedef struct sn__work {
 /* One symbolic dimension of one tensor. */
 typedef struct sn__dim_patch {
   sn__tensor *tensor;
-  int32_t dim, symbol;
+  int32_t dim;
+  uint32_t extent; /* into the session's extents: of a symbol in a part */
   int64_t addend;
 } sn__dim_patch;
 
@@ -69,11 +70,13 @@ struct sn_session {
   bool check;
   sn__arena build; /* what is built once */
 
-  sn__step step;
-  int64_t *extents, *capacity; /* [n_symbols]; capacity -1: not known */
-  int64_t *wanted;             /* [n_symbols] scratch of a step */
-  sn__memory *own_memory;      /* freed with the session; NULL while the plan's serves */
-  const sn__memory *memory;    /* NULL: none yet */
+  uint32_t n_parts;         /* micro-batches in the graph; 1: a whole batch */
+  sn__step *parts;          /* [n_parts] what kernels are told */
+  int64_t *extents;         /* [n_parts * n_symbols] part by part */
+  int64_t *capacity;        /* [n_symbols] for every part; -1: not known */
+  int64_t *wanted;          /* [n_parts * n_symbols] scratch of a step */
+  sn__memory *own_memory;   /* freed with the session; NULL while the plan's serves */
+  const sn__memory *memory; /* NULL: none yet */
   sn__turns *turns;
   uint64_t changes_seen;
   size_t replans;
@@ -81,7 +84,7 @@ struct sn_session {
   sn__buffer **variables; /* [n_variables] in the store; NULL where not in use */
   sn__buffer **constants; /* [n_constants] where the device cannot read the plan's own */
   sn__input_state *inputs;
-  sn__ragged_state *raggeds;
+  sn__ragged_state *raggeds; /* [n_parts * n_raggeds] */
   double *loss_weights;
 
   sn__work *work; /* [n_tasks] */
@@ -130,6 +133,10 @@ void sn__session_refresh(sn_session *s);
 sn__place sn__session_place(const sn_session *s, uint32_t value);
 
 /* ---- session_feed.c ---- */
+
+static inline int64_t *sn__session_extents(const sn_session *s, int64_t *all, uint32_t part) {
+  return all + (size_t)part * s->plan->graph->n_symbols;
+}
 
 /* Extents from the feeds into s->wanted; checks that they agree and that all is fed. */
 SN_MUST_USE sn_status sn__session_measure(sn_session *s, const sn_step_args *args);

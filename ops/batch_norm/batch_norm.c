@@ -40,7 +40,7 @@ static sn_status batch_norm_grad_infer(sn__infer *c) {
   return SN_OK;
 }
 
-/* running, stats -> running */
+/* running, stats of each micro-batch in order -> running */
 static sn_status batch_norm_commit_infer(sn__infer *c) {
   c->out[0] = c->in[0];
   return SN_OK;
@@ -116,7 +116,7 @@ const sn_op_def sn__op_batch_norm_commit = {
     .name = "batch_norm_commit",
     .version = 1,
     .min_inputs = 2,
-    .max_inputs = 2,
+    .max_inputs = -1,
     .n_outputs = 1,
     .flags = SN_OP_GRAD | SN_OP_COMMIT,
     SN__ATTRS(sn__batch_norm_attrs, norm_attrs),

@@ -80,9 +80,12 @@ sn_status sn__batch_norm_grad_cpu(const sn__exec *e) {
 
 sn_status sn__batch_norm_commit_cpu(const sn__exec *e) {
   const sn__batch_norm_attrs *a = e->attrs;
-  if (e->in[0].dtype == SN_F32)
-    commit_f32(a, e->in[0].data, e->in[1].data, e->out[0].data, e->out[0].shape.dims[0]);
-  else
-    commit_f64(a, e->in[0].data, e->in[1].data, e->out[0].data, e->out[0].shape.dims[0]);
+  for (int i = 1; i < e->n_in; i++) {
+    const void *running = i == 1 ? e->in[0].data : e->out[0].data;
+    if (e->in[0].dtype == SN_F32)
+      commit_f32(a, running, e->in[i].data, e->out[0].data, e->out[0].shape.dims[0]);
+    else
+      commit_f64(a, running, e->in[i].data, e->out[0].data, e->out[0].shape.dims[0]);
+  }
   return SN_OK;
 }

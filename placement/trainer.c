@@ -355,6 +355,17 @@ static sn_status make_room(sn_trainer *t, size_t n_feeds, int64_t rows, int64_t 
 
 /* ---- steps --------------------------------------------------------------------------------- */
 
+static sn_status run_program(sn_trainer *t, int which, const sn_step_args *args) {
+  sn_timepoint done;
+  sn_session *s = t->programs[which].session;
+  bool watched = t->watcher != NULL && is_training(which);
+  if (watched != sn_session_records(s)) SN_TRY(sn_session_record(s, watched));
+  SN_TRY(sn_session_step(s, args, &done));
+  SN_TRY(sn_session_wait(s, done));
+  if (!watched) return SN_OK;
+  return t->watcher(t->watcher_user, t->programs[which].plan, sn_session_recorded(s));
+}
+
 static sn_status run(sn_trainer *t, int which, const sn_feed *feeds, size_t n_feeds,
                      const sn_fetch *fetches, size_t n_fetches, bool losses, int64_t row_base,
                      const double *weights) {
@@ -376,13 +387,8 @@ static sn_status run(sn_trainer *t, int which, const sn_feed *feeds, size_t n_fe
                        .loss_weights = weights,
                        .row_base = row_base,
                        .hold_step = which == SN_TRAIN_FIRST || which == SN_TRAIN_MIDDLE};
-  sn_timepoint done;
-  sn_session *s = t->programs[which].session;
-  bool watched = t->watcher != NULL && which < EVAL;
-  if (watched != sn_session_records(s)) SN_TRY(sn_session_record(s, watched));
-  SN_TRY(sn_session_step(s, &args, &done));
-  SN_TRY(sn_session_wait(s, done));
-  if (watched) SN_TRY(t->watcher(t->watcher_user, t->programs[which].plan, sn_session_recorded(s)));
+  SN_TRY(run_program(t, which, &args));
+  const sn_session *s = t->programs[which].session;
   for (size_t l = 0; weights == NULL && l < n_losses; l++)
     t->weights[l] = sn_session_loss_weight(s, l);
   return SN_OK;
@@ -490,9 +496,7 @@ static sn_status step_pipeline(sn_trainer *t, const sn_feed *feeds, size_t n_fee
                        .fetches = t->fetches,
                        .n_fetches = parts * n_losses,
                        .loss_weights = t->part_weights};
-  sn_timepoint done;
-  SN_TRY(sn_session_step(p->session, &args, &done));
-  SN_TRY(sn_session_wait(p->session, done));
+  SN_TRY(run_program(t, PIPELINE, &args));
   for (size_t part = 0; part < parts; part++)
     add_losses(t, t->sums + part * n_losses, out_losses);
   return SN_OK;

@@ -5,6 +5,7 @@
 #define COUNT(a) (sizeof(a) / sizeof(*(a)))
 #define BIG      1e15
 
+static const char *const pipelines[] = {"gpipe", "1f1b", "zb", NULL};
 static const char *const objectives[] = {"time", "spread", NULL};
 static const char *const precisions[] = {"f32", "bf16", "fp16", NULL};
 static const char *const formats[] = {"safetensors", NULL};
@@ -105,6 +106,10 @@ static const arg_row train_rows[] = {
     WHOLE("--steps", "end after so many steps", 1, BIG),
     WHOLE("--batch", "rows in a step, over all devices", 1, 16777216),
     WHOLE("--micro-batches", "parts a batch is computed in", 1, 65536),
+    CHOICE("--pipeline", pipelines,
+           "run the micro-batches at once, each device on another: all forward first, backward as "
+           "early as it can, or weight gradients in the gaps",
+           OPTIONAL),
     WHOLE("--seed", "of initial weights, order and dropout", 0, 9007199254740992.0),
     FLAG("--no-shuffle", "rows in the order of the file", OPTIONAL),
     FLAG("--resume", "go on from the last checkpoint in --out", OPTIONAL),

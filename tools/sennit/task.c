@@ -211,17 +211,32 @@ static sn_status make_loader(task *t) {
   return task_extents(t, t->data, t->loader, 0, t->split->n_train);
 }
 
+static sn_status task_pipeline(const task *t, sn_pipeline *out) {
+  static const char *const words[] = {"gpipe", "1f1b", "zb"};
+  if (!task_has(t->args, "--pipeline")) return SN_OK;
+  for (int i = 0; i < 3; i++)
+    if (strcmp(args_text(t->args, "--pipeline"), words[i]) == 0)
+      *out = (sn_pipeline)(SN_PIPELINE_GPIPE + i);
+  if (t->config->train.micro_batches > 1) return SN_OK;
+  return sn_status_make(SN_CODE_CONFIG,
+                        "--pipeline has nothing to put in line: a batch is one part; add "
+                        "--micro-batches 4, or more");
+}
+
 sn_status task_build(task *t) {
   SN_TRY(make_graph(t));
   SN_TRY(make_loader(t));
   const sn_model_train *train = &t->config->train;
   bool spread =
       task_has(t->args, "--objective") && strcmp(args_text(t->args, "--objective"), "spread") == 0;
+  sn_pipeline pipeline = SN_PIPELINE_NONE;
+  SN_TRY(task_pipeline(t, &pipeline));
   t->options = (sn_trainer_options){
       .struct_size = sizeof t->options,
       .topology = t->topology,
       .optimizer = task_optimizer(train, t->batches),
       .micro_batches = train->micro_batches,
+      .pipeline = pipeline,
       .seed = (uint64_t)train->seed,
       .placement = {.struct_size = sizeof t->options.placement,
                     .objective = spread ? SN_OBJECTIVE_SPREAD : SN_OBJECTIVE_TIME,

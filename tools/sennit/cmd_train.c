@@ -240,7 +240,8 @@ static sn_status train(train_run *run) {
   sn_status status = prepare(run, last);
   sn_checkpoint_free(last);
   SN_TRY(status);
-  SN_TRY(train_loop(run));
+  status = train_loop(run);
+  SN_TRY(sn_status_join(status, trace_close(&run->trace)));
   final_report report = {.checkpoint = NULL};
   status = finish(run, &report);
   if (status == SN_OK && !run->stopped) show_finish(run, &report);

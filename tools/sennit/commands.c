@@ -117,7 +117,9 @@ static const arg_row train_rows[] = {
     SET,
     PROFILE,
     SAVE_PROFILE,
-    TEXT("--trace", "FILE", "timeline of the run", NOT_YET),
+    TEXT("--trace", "FILE",
+         "write when each operation of a few steps ran, and when it was to, for Perfetto",
+         .writes = ARG_OPENS),
     JSON,
 };
 

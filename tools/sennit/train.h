@@ -7,6 +7,7 @@
 #include "tools/sennit/run_dir.h"
 #include "tools/sennit/save.h"
 #include "tools/sennit/task.h"
+#include "tools/sennit/trace.h"
 
 typedef struct train_run {
   const arg_set *args;
@@ -27,6 +28,7 @@ typedef struct train_run {
   double seconds;     /* that training steps took */
   double loss;        /* total, of the latest step */
   int64_t saved_step; /* of last.h5; -1: not written by this process */
+  trace_file trace;
   bool stopped;       /* by a signal */
   bool final_weights; /* the variables are what is to be measured: no averages */
 } train_run;

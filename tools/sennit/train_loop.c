@@ -112,6 +112,7 @@ static sn_status one_step(train_run *run, const sn_batch *batch) {
   sn_status status = sn_trainer_step(run->trainer, feeds, run->bind.n_inputs, run->losses);
   if (status != SN_OK) return step_failed(run, batch, status);
   SN_TRY(note_time(run, train_now() - began));
+  trace_step(&run->trace);
   run->loss = 0;
   for (size_t l = 0; l < state->n_losses; l++) {
     double weight = sn_trainer_loss_weight(run->trainer, l);
@@ -341,6 +342,9 @@ sn_status train_loop(train_run *run) {
   run_state *state = &run->state;
   int64_t epochs = limit(run, "--stop-after"), steps = limit(run, "--steps");
   if (epochs > state->horizon) epochs = state->horizon;
+  int64_t rest = (epochs - state->epoch) * run->task.batches - state->batch;
+  SN_TRY(trace_open(task_text(run->args, "--trace"), run->trainer,
+                    rest < steps - state->step ? rest : steps - state->step, &run->trace));
   while (state->epoch < epochs && (state->step < steps || state->batch >= run->task.batches)) {
     if (state->batch == 0 && lost_patience(run)) break;
     double began = train_now();

@@ -23,6 +23,7 @@ static bool allocate(sn__flow *f) {
   f->value_task = sn__calloc((size_t)f->n_values + 1, sizeof *f->value_task);
   f->value_class = sn__calloc((size_t)f->n_values + 1, sizeof *f->value_class);
   f->value_bytes = sn__calloc((size_t)f->n_values + 1, sizeof *f->value_bytes);
+  f->value_base = sn__calloc((size_t)f->n_values + 1, sizeof *f->value_base);
   f->link_of = sn__calloc(nd * nd, sizeof *f->link_of);
   f->copy_ns = sn__calloc((size_t)f->n_values * links + 1, sizeof *f->copy_ns);
   f->reads = sn__calloc((size_t)f->n_reads + 1, sizeof *f->reads);
@@ -32,13 +33,15 @@ static bool allocate(sn__flow *f) {
   f->inputs = sn__calloc((size_t)f->n_reads + 1, sizeof *f->inputs);
   f->first_output = sn__calloc((size_t)f->n_tasks + 1, sizeof *f->first_output);
   f->outputs = sn__calloc((size_t)f->n_values + 1, sizeof *f->outputs);
+  f->first_order = sn__calloc((size_t)f->n_tasks + 1, sizeof *f->first_order);
   f->first_member = sn__calloc((size_t)f->n_classes + 1, sizeof *f->first_member);
   f->members = sn__calloc((size_t)f->n_tasks + 1, sizeof *f->members);
   f->topological = sn__calloc((size_t)f->n_tasks + 1, sizeof *f->topological);
   return f->device_bytes && f->class_pin && f->class_bytes && f->task_class && f->task_ns &&
-         f->task_view && f->value_task && f->value_class && f->value_bytes && f->link_of &&
-         f->copy_ns && f->reads && f->orders && f->first_reader && f->first_input && f->inputs &&
-         f->first_output && f->outputs && f->first_member && f->members && f->topological;
+         f->task_view && f->value_task && f->value_class && f->value_bytes && f->value_base &&
+         f->first_order && f->link_of && f->copy_ns && f->reads && f->orders && f->first_reader &&
+         f->first_input && f->inputs && f->first_output && f->outputs && f->first_member &&
+         f->members && f->topological;
 }
 
 sn_status sn__flow_create(int n_devices, uint32_t n_classes, uint32_t n_tasks, uint32_t n_values,
@@ -62,18 +65,19 @@ sn_status sn__flow_create(int n_devices, uint32_t n_classes, uint32_t n_tasks, u
   }
   for (uint32_t c = 0; c < n_classes; c++)
     f->class_pin[c] = -1;
+  memset(f->value_base, 0xff, (size_t)n_values * sizeof *f->value_base);
   *out_flow = f;
   return SN_OK;
 }
 
 void sn__flow_free(sn__flow *f) {
   if (f == NULL) return;
-  void *const arrays[] = {f->device_bytes, f->class_pin,    f->class_bytes,  f->task_class,
-                          f->task_ns,      f->task_view,    f->value_task,   f->value_class,
-                          f->value_bytes,  f->link_of,      f->copy_ns,      f->reads,
-                          f->orders,       f->first_reader, f->first_input,  f->inputs,
-                          f->first_output, f->outputs,      f->first_member, f->members,
-                          f->topological};
+  void *const arrays[] = {f->device_bytes, f->class_pin,   f->class_bytes,  f->task_class,
+                          f->task_ns,      f->task_view,   f->value_task,   f->value_class,
+                          f->value_base,   f->first_order, f->value_bytes,  f->link_of,
+                          f->copy_ns,      f->reads,       f->orders,       f->first_reader,
+                          f->first_input,  f->inputs,      f->first_output, f->outputs,
+                          f->first_member, f->members,     f->topological};
   for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
     sn__free(arrays[i]);
   sn__free(f);
@@ -130,6 +134,11 @@ static sn_status check_values(const sn__flow *f) {
                             v, maker, f->value_class[v]);
     if (maker != SN__FLOW_NONE && f->task_class[maker] != f->value_class[v])
       return sn_status_make(SN_CODE_INVALID, "placement: value %u is not of its maker's class", v);
+    /* Bases are made before, so that looking behind views ends. */
+    uint32_t base = f->value_base[v];
+    if (base != SN__FLOW_NONE && base >= v)
+      return sn_status_make(SN_CODE_INVALID, "placement: value %u looks at a later one, %u", v,
+                            base);
     for (int k = 0; k < f->n_links; k++) {
       int64_t ns = f->copy_ns[(size_t)v * (size_t)f->n_links + (size_t)k];
       if (ns < 0 || ns > SN__FLOW_TIME_MOST / f->n_devices || !add_time(&sum, ns * f->n_devices))
@@ -151,7 +160,8 @@ static sn_status check_edges(const sn__flow *f) {
                             "placement: task %u reads value %u, which is not there",
                             f->reads[i].task, f->reads[i].value);
   for (uint32_t i = 0; i < f->n_orders; i++)
-    if (f->orders[i].before >= f->n_tasks || f->orders[i].after >= f->n_tasks)
+    if (f->orders[i].before >= f->n_tasks || f->orders[i].after >= f->n_tasks ||
+        f->orders[i].reads > f->n_values)
       return sn_status_make(SN_CODE_INVALID, "placement: task %u waits for %u, which is not there",
                             f->orders[i].after, f->orders[i].before);
   return SN_OK;
@@ -188,7 +198,8 @@ static int compare_reads(const void *a, const void *b) {
 static int compare_orders(const void *a, const void *b) {
   const sn__flow_order *x = a, *y = b;
   if (x->before != y->before) return x->before < y->before ? -1 : 1;
-  return x->after < y->after ? -1 : x->after > y->after;
+  if (x->after != y->after) return x->after < y->after ? -1 : 1;
+  return x->reads < y->reads ? -1 : x->reads > y->reads;
 }
 
 static void sort_edges(sn__flow *f) {
@@ -236,6 +247,12 @@ static void link_values(sn__flow *f) {
   set_back(f->first_output, f->n_tasks);
 }
 
+static void link_orders(sn__flow *f) {
+  for (uint32_t i = 0; i < f->n_orders; i++)
+    f->first_order[f->orders[i].before + 1]++;
+  add_up(f->first_order, f->n_tasks);
+}
+
 static void link_classes(sn__flow *f) {
   for (uint32_t t = 0; t < f->n_tasks; t++)
     f->first_member[f->task_class[t] + 1]++;
@@ -243,19 +260,6 @@ static void link_classes(sn__flow *f) {
   for (uint32_t t = 0; t < f->n_tasks; t++)
     f->members[f->first_member[f->task_class[t]]++] = t;
   set_back(f->first_member, f->n_classes);
-}
-
-/* The orders that begin at `task`; they are sorted by it. */
-static uint32_t first_order_of(const sn__flow *f, uint32_t task) {
-  uint32_t low = 0, high = f->n_orders;
-  while (low < high) {
-    uint32_t middle = low + (high - low) / 2;
-    if (f->orders[middle].before < task)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  return low;
 }
 
 static void settle(sn__flow *f, uint32_t task, uint32_t *waits, uint32_t *n) {
@@ -278,7 +282,7 @@ static sn_status sort_topologically(sn__flow *f, uint32_t *waits) {
       for (uint32_t r = f->first_reader[v]; r < f->first_reader[v + 1]; r++)
         settle(f, f->reads[r].task, waits, &n);
     }
-    for (uint32_t o = first_order_of(f, t); o < f->n_orders && f->orders[o].before == t; o++)
+    for (uint32_t o = f->first_order[t]; o < f->first_order[t + 1]; o++)
       settle(f, f->orders[o].after, waits, &n);
   }
   if (n == f->n_tasks) return SN_OK;
@@ -298,6 +302,7 @@ sn_status sn__flow_finish(sn__flow *f) {
   link_classes(f);
   SN_TRY(check_classes(f));
   link_values(f);
+  link_orders(f);
   uint32_t *waits = sn__calloc((size_t)f->n_tasks + 1, sizeof *waits);
   if (waits == NULL) return sn_status_out_of_memory();
   sn_status status = sort_topologically(f, waits);

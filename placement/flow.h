@@ -22,9 +22,13 @@ typedef struct sn__flow_read {
   uint32_t value, task;
 } sn__flow_read;
 
-/* `after` starts when `before` has ended, wherever they are; nothing is copied for it. */
+/* `after` starts when `before` has ended, wherever they are; nothing is copied for it. With `reads`
+ * (a value's number + 1) it waits only until `before` has that value's bytes, which `after`
+ * overwrites: for `before` to end where it reads the value's own bytes, else for the copy that
+ * takes them from where they are, views (value_base) included. */
 typedef struct sn__flow_order {
   uint32_t before, after;
+  uint32_t reads; /* 0: none */
 } sn__flow_order;
 
 typedef struct sn__flow {
@@ -41,6 +45,9 @@ typedef struct sn__flow {
   uint32_t *value_task;  /* [n_values] what makes it; SN__FLOW_NONE: there from the start */
   uint32_t *value_class; /* [n_values] where it is made, the maker's class if there is one */
   uint64_t *value_bytes; /* [n_values] */
+  /* [n_values] the value whose bytes this one looks at (a view's input, the variable that a commit
+   * writes), or SN__FLOW_NONE, as sn__flow_create() has it: bytes of its own. */
+  uint32_t *value_base;
   /* How long a copy takes: pairs of devices fall into a few kinds of link. */
   int n_links;
   uint8_t *link_of; /* [n_devices * n_devices] row = from; the diagonal is not read */
@@ -54,7 +61,7 @@ typedef struct sn__flow {
   uint32_t n_reads;
   sn__flow_read *reads; /* by value, then task */
   uint32_t n_orders;
-  sn__flow_order *orders; /* by before, then after */
+  sn__flow_order *orders; /* by before, then after, then reads */
 
   /* Made by sn__flow_finish(). */
   uint32_t *first_reader; /* [n_values + 1] into reads */
@@ -62,6 +69,7 @@ typedef struct sn__flow {
   uint32_t *inputs;       /* [n_reads] values, task by task */
   uint32_t *first_output; /* [n_tasks + 1] into outputs */
   uint32_t *outputs;      /* [n_values at most] values, task by task */
+  uint32_t *first_order;  /* [n_tasks + 1] into orders, by before */
   uint32_t *first_member; /* [n_classes + 1] into members */
   uint32_t *members;      /* [n_tasks] tasks, class by class */
   uint32_t *topological;  /* [n_tasks] each behind all it waits for; equals by number */

@@ -265,6 +265,7 @@ static bool sooner(const builder *b, uint32_t x, uint32_t y) {
     if (b->order_of[x] == 0 || b->order_of[y] == 0) return b->order_of[y] == 0;
     return b->order_of[x] > b->order_of[y];
   }
+  if (b->g->order_rule == SN_ORDER_PRIORITY && b->order_of[x] != 0) return x < y;
   if (b->rank[x] != b->rank[y]) return b->rank[x] > b->rank[y];
   return x < y;
 }

@@ -13,6 +13,7 @@
 #include "io/dataset.h"
 #include "io/h5_lock.h"
 #include "io/inspect.h"
+#include "io/instance.h"
 #include "layers/layers.h"
 #include "models/build.h"
 #include "models/config.h"

@@ -199,9 +199,9 @@ static sn_status check_runs(const sn__draft *d) {
       return sn_status_make(SN_CODE_DATA, "%s: no device can run node %s; allow it one", d->path,
                             id);
     if (d->class_pin[c] >= 0)
-      return sn_status_make(
-          SN_CODE_DATA, "%s: node %s is pinned to %s, which cannot run it; pin it elsewhere",
-          d->path, id, d->instance->device_name[d->class_pin[c]]);
+      return sn_status_make(SN_CODE_DATA,
+                            "%s: node %s is pinned to %s, which cannot run it; pin it elsewhere",
+                            d->path, id, d->instance->device_name[d->class_pin[c]]);
     return sn_status_make(SN_CODE_DATA,
                           "%s: nodes %s and %s must be on one device (one class), and no device "
                           "can run both; part them, or allow them a device",
@@ -230,7 +230,8 @@ sn_status sn__draft_finish(sn__draft *d) {
   return status;
 }
 
-/* ---- opening -----------------------------------------------------------------------------------*/
+/* ---- opening
+ * -----------------------------------------------------------------------------------*/
 
 static sn_status read_text(sn_instance *in, const char *path, char *text, size_t length,
                            int devices) {
@@ -258,9 +259,8 @@ sn_status sn_instance_open(const char *path, int devices, sn_instance **out_inst
     return sn_status_make(SN_CODE_INVALID, "%d devices; there are 1 to 256", devices);
   SN_TRY(sn__file_read(path, MOST_BYTES, &text, &length));
   sn_instance *in = sn__calloc(1, sizeof *in);
-  sn_status status =
-      in == NULL ? sn_status_out_of_memory()
-                 : read_text(in, path, text, length, devices == 0 ? 4 : devices);
+  sn_status status = in == NULL ? sn_status_out_of_memory()
+                                : read_text(in, path, text, length, devices == 0 ? 4 : devices);
   sn__free(text);
   if (status != SN_OK) {
     sn_instance_free(in);

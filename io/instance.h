@@ -72,8 +72,8 @@ typedef struct sn_instance_options {
 
 typedef struct sn_instance_device {
   const char *name;
-  const char *kind; /* "cpu" or "accelerator"; NULL where the file does not say */
-  double load;      /* busy time, in the unit */
+  const char *kind;            /* "cpu" or "accelerator"; NULL where the file does not say */
+  double load;                 /* busy time, in the unit */
   uint64_t bytes, bytes_limit; /* 0: no limit */
 } sn_instance_device;
 

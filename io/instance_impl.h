@@ -76,7 +76,7 @@ typedef struct sn__id_map {
   struct sn__id_row {
     double id;
     uint32_t at;
-  } *rows;
+  } * rows;
   uint32_t n;
 } sn__id_map;
 

@@ -63,8 +63,7 @@ static sn_status need_list(const char *path, const cJSON *root, const char *key,
                            const cJSON **out_list, uint32_t *out_n) {
   const cJSON *list = cJSON_GetObjectItemCaseSensitive(root, key);
   size_t n = 0;
-  if (!cJSON_IsArray(list))
-    return sn_status_make(SN_CODE_DATA, "%s: has no list '%s'", path, key);
+  if (!cJSON_IsArray(list)) return sn_status_make(SN_CODE_DATA, "%s: has no list '%s'", path, key);
   for (const cJSON *i = list->child; i != NULL; i = i->next, n++)
     if (!cJSON_IsObject(i))
       return sn_status_make(SN_CODE_DATA, "%s: item %zu of '%s' is no object", path, n, key);
@@ -92,10 +91,10 @@ typedef struct dnn {
   int accelerators, cpus;
   uint64_t cap;
   sn__id_map ids;
-  double *color;       /* [n_nodes] NAN: none */
-  uint32_t *class_of;  /* [n_nodes] */
+  double *color;      /* [n_nodes] NAN: none */
+  uint32_t *class_of; /* [n_nodes] */
   uint32_t n_classes;
-  uint32_t *value_of;  /* [n_nodes] by node; SN__FLOW_NONE: nobody reads it */
+  uint32_t *value_of; /* [n_nodes] by node; SN__FLOW_NONE: nobody reads it */
   uint32_t n_values;
 } dnn;
 
@@ -155,8 +154,9 @@ static sn_status dnn_values(dnn *x, double *cost, uint32_t *ends) {
     SN_TRY(sn__json_amount(&at, edge, "cost", NAN, &c));
     uint32_t a = sn__id_map_find(&x->ids, from), b = sn__id_map_find(&x->ids, to);
     if (a == SN__FLOW_NONE || b == SN__FLOW_NONE)
-      return sn_status_make(SN_CODE_DATA, "%s: edge %u goes from node %.0f to %.0f; there is no %.0f",
-                            x->path, e, from, to, a == SN__FLOW_NONE ? from : to);
+      return sn_status_make(SN_CODE_DATA,
+                            "%s: edge %u goes from node %.0f to %.0f; there is no %.0f", x->path, e,
+                            from, to, a == SN__FLOW_NONE ? from : to);
     ends[2 * (size_t)e] = a;
     ends[2 * (size_t)e + 1] = b;
     if (x->value_of[a] == SN__FLOW_NONE) {
@@ -197,8 +197,9 @@ static sn_status dnn_fill_nodes(const dnn *x, sn__draft *d) {
       return sn_status_make(SN_CODE_DATA, "%s: sizes add up to more than can be counted", x->path);
     d->class_bytes[x->class_of[i]] += bytes;
     for (size_t k = 0; k < nd; k++)
-      d->task_time[i * nd + k] =
-          (int)k < x->cpus ? cpu : able != 0 ? accelerator : (double)INFINITY;
+      d->task_time[i * nd + k] = (int)k < x->cpus ? cpu
+                                 : able != 0      ? accelerator
+                                                  : (double)INFINITY;
   }
   if (!any_backward) x->in->task_backward = NULL;
   return SN_OK;
@@ -264,10 +265,11 @@ static sn_status not_json(const char *path, const char *text, const char *end) {
     column = *c == '\n' ? 1 : column + 1;
     line += *c == '\n';
   }
-  return sn_status_make(SN_CODE_DATA,
-                        "%s: line %d column %d: this is no JSON (NaN and infinity are none either), "
-                        "or is nested too deeply, or the file is cut off here",
-                        path, line, column);
+  return sn_status_make(
+      SN_CODE_DATA,
+      "%s: line %d column %d: this is no JSON (NaN and infinity are none either), "
+      "or is nested too deeply, or the file is cut off here",
+      path, line, column);
 }
 
 sn_status sn__instance_read_json(sn_instance *in, const char *path, char *text, size_t length) {

@@ -20,10 +20,10 @@ SN_MUST_USE sn_status sn__json_number(const sn__json_place *at, const cJSON *obj
 SN_MUST_USE sn_status sn__json_amount(const sn__json_place *at, const cJSON *object,
                                       const char *key, double otherwise, double *out);
 /* Rounded up. */
-SN_MUST_USE sn_status sn__json_bytes(const sn__json_place *at, const cJSON *object,
-                                     const char *key, double otherwise, uint64_t *out);
-SN_MUST_USE sn_status sn__json_whole(const sn__json_place *at, const cJSON *object,
-                                     const char *key, double otherwise, double most, double *out);
+SN_MUST_USE sn_status sn__json_bytes(const sn__json_place *at, const cJSON *object, const char *key,
+                                     double otherwise, uint64_t *out);
+SN_MUST_USE sn_status sn__json_whole(const sn__json_place *at, const cJSON *object, const char *key,
+                                     double otherwise, double most, double *out);
 const char *sn__json_id_text(sn_instance *instance, double id);
 
 SN_MUST_USE sn_status sn__instance_read_own(sn_instance *instance, const char *path,

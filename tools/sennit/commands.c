@@ -158,7 +158,14 @@ static const arg_row debug_rows[] = {
 };
 
 static const arg_row place_rows[] = {
-    {.name = "FILE", .kind = ARG_TEXT, .help = "placement instance", NEEDED},
+    {.name = "FILE", .kind = ARG_TEXT, .help = "placement or memory instance", NEEDED},
+    FLAG("--contiguous", "largest load: the best split into slices of the graph's order, proved",
+         OPTIONAL),
+    FLAG("--certify", "search until the answer is proved the best; for small problems", OPTIONAL),
+    WHOLE("--evals", "budget of evaluations", 1, BIG),
+    WHOLE("--seed", "of the search; the same seed gives the same answer on any machine", 0,
+          9007199254740992.0),
+    WHOLE("--devices", "devices, for forms that do not say how many (default 4)", 1, 256),
     JSON,
 };
 
@@ -200,7 +207,9 @@ COMMAND(eval, cmd_eval, "measure a checkpoint on data with labels", NULL);
 COMMAND(predict, cmd_predict, "predict with a checkpoint", NULL);
 COMMAND(export, cmd_export, "write a checkpoint's weights in another format", NULL);
 COMMAND(debug, cmd_debug, "write everything about one training step", NULL);
-COMMAND(place, NULL, "solve a public placement instance", NULL);
+COMMAND(place, cmd_place, "solve a public placement instance, and say how good the answer is",
+        "Reads dnn-partitioning JSON (largest load), doppler text (makespan), pipedream profiles "
+        "(largest load), minimalloc CSV (memory) and sennit-placement JSON.");
 COMMAND(bench, cmd_bench, "time the reference work, beside what the machine can do", NULL);
 COMMAND(devices, cmd_devices, "show devices with memory, rates and links",
         "Rates are constants of each kind that plans compare, not measurements.");

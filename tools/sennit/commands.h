@@ -16,6 +16,7 @@ sn_status cmd_eval(const arg_set *args);
 sn_status cmd_export(const arg_set *args);
 sn_status cmd_init(const arg_set *args);
 sn_status cmd_inspect(const arg_set *args);
+sn_status cmd_place(const arg_set *args);
 sn_status cmd_plan(const arg_set *args);
 sn_status cmd_predict(const arg_set *args);
 sn_status cmd_train(const arg_set *args);

@@ -170,18 +170,24 @@ static sn_status check_each(const sn_model_config *config, const sn_model_input 
                         input->name, AT(input->mark), input->filters.count, list->count, key);
 }
 
+static bool is_just(const sn_config_ints *list, int64_t number) {
+  return list->count == 1 && list->items[0] == number;
+}
+
+/* Keys of the other encoder may stand at their defaults, as they do in a file with all keys. */
+static const char *stray_image_key(const sn_model_input *input) {
+  if (input->encoder == SN_CONFIG_ENCODER_INCEPTION)
+    return !is_just(&input->kernel, 3) ? "kernel" : !is_just(&input->stride, 1) ? "stride" : NULL;
+  return input->stem != 0 ? "stem" : input->reduce != 0 ? "reduce" : NULL;
+}
+
 static sn_status check_image(const sn_model_config *config, const sn_model_input *input) {
   const bool blocks = input->encoder == SN_CONFIG_ENCODER_INCEPTION;
-  static const char *const of_conv[] = {"kernel", "stride"}, *const of_blocks[] = {"stem",
-                                                                                   "reduce"};
-  for (size_t i = 0; i < 2; i++) {
-    const char *key = blocks ? of_conv[i] : of_blocks[i];
-    if (given(&sn__part_input, input, key))
-      return sn_status_make(SN_CODE_CONFIG,
-                            "input '%s' %s has %s, which is for encoder: %s; take "
-                            "it out",
-                            input->name, AT(input->mark), key, blocks ? "conv" : "inception");
-  }
+  const char *stray = stray_image_key(input);
+  if (stray != NULL)
+    return sn_status_make(SN_CODE_CONFIG,
+                          "input '%s' %s has %s, which is for encoder: %s; take it out",
+                          input->name, AT(input->mark), stray, blocks ? "conv" : "inception");
   if (blocks && input->activation == SN_CONFIG_ACTIVATION_NONE)
     return sn_status_make(SN_CODE_CONFIG,
                           "input '%s' %s has encoder: inception and activation: none, which would "

@@ -211,6 +211,58 @@ START_TEST(test_moments) {
 }
 END_TEST
 
+/* ---- images ---------------------------------------------------------------------------------- */
+
+/* Extents are facts, here and in a checkpoint; each channel has one mean and deviation. */
+START_TEST(test_images) {
+  begin("images");
+  const int64_t ink[] = {0, 1, 2, 3, 4, 5, 8, 9};
+  const float x[] = {1, 10, 2, 10, 3, 10, 4, 10, 5, 10, 6, 10};
+  const hsize_t gray[] = {2, 2, 2}, color[] = {2, 1, 3, 2}, turned[] = {2, 3, 1, 2};
+  h5_make(file, "ink", H5T_STD_U8LE, H5T_NATIVE_INT64, 3, gray, H5P_DEFAULT, ink);
+  h5_make(file, "color", H5T_IEEE_F32LE, H5T_NATIVE_FLOAT, 4, color, H5P_DEFAULT, x);
+  h5_make(file, "turned", H5T_IEEE_F32LE, H5T_NATIVE_FLOAT, 4, turned, H5P_DEFAULT, x);
+  floats("flat", 2, 6, x);
+  end();
+  set s = fitted((sn_field){.path = "/ink", .kind = SN_FIELD_IMAGE, .normalize = true});
+  const sn_field_facts *f = sn_preparation_facts(s.prep, 0);
+  ck_assert(f->height == 2 && f->width == 2 && f->channels == 1 && f->features == 4);
+  const float *y = whole(s)->fields[0].data;
+  for (int i = 0; i < 8; ++i)
+    ck_assert(fabs((double)y[i] - ((double)ink[i] - 4) / 3) < 1e-6); /* mean 4, deviation 3 */
+  close_set(s);
+  s = fitted((sn_field){.path = "/color", .kind = SN_FIELD_IMAGE, .normalize = true});
+  f = sn_preparation_facts(s.prep, 0);
+  ck_assert(f->height == 1 && f->width == 3 && f->channels == 2);
+  for (int i = 0; i < 3; ++i) {
+    ck_assert(fabs(sn_preparation_mean(s.prep, 0)[2 * i] - 3.5) < 1e-12);
+    ck_assert(fabs(sn_preparation_deviation(s.prep, 0)[2 * i] - sqrt(35.0 / 12)) < 1e-12);
+    ck_assert(sn_preparation_deviation(s.prep, 0)[2 * i + 1] == 0);
+  }
+  char *text = NULL;
+  sn_preparation *back = NULL;
+  ck_sn_ok(sn_preparation_to_json(s.prep, &text));
+  ck_sn_ok(sn_preparation_from_json(text, strlen(text), &back));
+  ck_assert_mem_eq(sn_preparation_facts(back, 0), f, sizeof *f);
+  set other = {.prep = back};
+  ck_sn_ok(open_one((sn_field){.path = "/turned", .kind = SN_FIELD_IMAGE, .normalize = true},
+                    &other.data));
+  sn_loader *l = NULL;
+  sn_loader_options o = {.struct_size = sizeof o, .batch = 2, .threads = -1};
+  ck_sn_fails(sn_loader_create(other.data, back, NULL, 0, &o, &l), SN_CODE_DATA,
+              "/turned holds images of 3 x 1; the model was trained on 1 x 3");
+  close_set(other);
+  *strstr(text, "\"height\": 1") = ' ';
+  ck_sn_fails(sn_preparation_from_json(text, strlen(text), &back), SN_CODE_CORRUPT, "");
+  sn_text_free(text);
+  close_set(s);
+  refused(F(.path = "/flat", .kind = SN_FIELD_IMAGE), SN_CODE_DATA,
+          "/flat has 2 dimensions: kind: image needs [rows, height, width]");
+  whole((set){NULL, NULL});
+  remove(path);
+}
+END_TEST
+
 /* ---- ragged ---------------------------------------------------------------------------------- */
 
 static void check_ragged(set s, bool ids) {
@@ -845,6 +897,7 @@ static Suite *suite(void) {
   tcase_add_test(t, test_refused);
   tcase_add_test(t, test_dense);
   tcase_add_test(t, test_moments);
+  tcase_add_test(t, test_images);
   tcase_add_test(t, test_ragged);
   tcase_add_test(t, test_stream);
   tcase_add_test(t, test_classes);

@@ -182,6 +182,32 @@ START_TEST(judges_keys_against_each_other) {
 }
 END_TEST
 
+#define IMAGE_OF(keys) "inputs: {a: {kind: image, " keys "}}\n" OUT
+START_TEST(images_have_lists_of_layers) {
+  sn_model_config *c = NULL;
+  ck_sn_ok(read_checked(IMAGE_OF("filters: [8, 16, 32], kernel: [5, 3, 3], max_pool: [2]"), &c));
+  const sn_model_input *in = &c->inputs[0];
+  ck_assert_int_eq(in->encoder, SN_CONFIG_ENCODER_CONV);
+  ck_assert_int_eq(in->pool, SN_CONFIG_POOL_MEAN);
+  ck_assert(in->filters.count == 3 && in->kernel.items[0] == 5 && in->max_pool.count == 1);
+  ck_assert(in->stride.count == 1 && in->stride.items[0] == 1);
+  sn_model_config_free(c);
+  ck_sn_ok(read_checked(IMAGE_OF("encoder: inception, stem: 8, reduce: 4, pool: flatten"), &c));
+  ck_assert(c->inputs[0].stem == 8 && c->inputs[0].reduce == 4);
+  sn_model_config_free(c);
+  refuses(IMAGE_OF("kernal: [3]"), "did you mean 'kernel'?");
+  refuses(IMAGE_OF("kernel: [4]"), "give an odd one");
+  refuses(IMAGE_OF("filters: []"), "no filters");
+  refuses(IMAGE_OF("stride: [1, 2, 1]"), "2 filters and 3 stride; give one for all");
+  refuses(IMAGE_OF("encoder: inception, filters: [30]"), "a multiple of 4");
+  refuses(IMAGE_OF("encoder: inception, kernel: [5]"), "has kernel, which is for encoder: conv");
+  refuses(IMAGE_OF("stem: 4"), "has stem, which is for encoder: inception");
+  refuses(IMAGE_OF("encoder: inception, activation: none"), "give another activation");
+  refuses(IMAGE_OF("pool: last"), "use mean, max or flatten");
+  refuses(IMAGE_OF("units: 3"), "is for kind sequence, stream, not image");
+}
+END_TEST
+
 START_TEST(a_stream_makes_its_output) {
   sn_model_config *c = NULL;
   ck_sn_ok(read_checked("inputs: {text: {kind: stream, path: /train, window: 32, next: true}}\n"
@@ -293,6 +319,8 @@ START_TEST(what_is_written_reads_back) {
     reads_back(odd, flags);
     reads_back(IN OUT, flags);
     reads_back("inputs: {s: {kind: stream}}\n", flags);
+    reads_back(IMAGE_OF("filters: [8, 4], kernel: [5, 3], stride: [2], pool: max"), flags);
+    reads_back(IMAGE_OF("encoder: inception, stem: 8, max_pool: [1]"), flags);
   }
   sn_model_config *c = NULL;
   char *text = NULL;
@@ -485,6 +513,7 @@ static Suite *config_suite(void) {
   tcase_add_test(reading, refuses_wrong_values);
   tcase_add_test(reading, refuses_duplicates);
   tcase_add_test(reading, judges_keys_against_each_other);
+  tcase_add_test(reading, images_have_lists_of_layers);
   tcase_add_test(reading, a_stream_makes_its_output);
   tcase_add_test(reading, defaults_follow_the_kind);
   tcase_add_test(reading, overrides_go_through_the_table);

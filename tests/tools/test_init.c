@@ -35,6 +35,9 @@ END_TEST
 static void make_file(const char *path) {
   enum { ROWS = 24, STEPS = 5, WIDE = 4 };
   double padded[ROWS * STEPS * WIDE], heavy[ROWS];
+  static uint8_t pixels[ROWS * 6 * 5 * 3];
+  for (size_t i = 0; i < sizeof pixels; i++)
+    pixels[i] = (uint8_t)(i * 89 % 251);
   int64_t lengths[ROWS], many[ROWS], kind[ROWS];
   uint8_t flags[ROWS * 3], same[ROWS];
   char words[ROWS][4];
@@ -56,10 +59,12 @@ static void make_file(const char *path) {
     const char *name;
     hid_t type;
     int rank;
-    hsize_t dims[3];
+    hsize_t dims[4];
     const void *data;
   } sets[] = {
       {"walk", H5T_NATIVE_DOUBLE, 3, {ROWS, STEPS, WIDE}, padded},
+      {"photo", H5T_NATIVE_UINT8, 4, {ROWS, 6, 5, 3}, pixels},
+      {"first", H5T_NATIVE_UINT8, 4, {ROWS, 3, 6, 5}, pixels},
       {"walk_lengths", H5T_NATIVE_INT64, 1, {ROWS}, lengths},
       {"row_id", H5T_NATIVE_INT64, 1, {ROWS}, many},
       {"kind", H5T_NATIVE_INT64, 1, {ROWS}, kind},
@@ -87,6 +92,8 @@ START_TEST(each_form_is_guessed) {
   make_file(path);
   const char *text = guess("\"$T/all.h5\"");
   has(text, "walk: {kind: sequence, path: /walk, lengths: /walk_lengths,");
+  has(text, "photo: {kind: image, path: /photo, encoder: conv, filters: [32, 64], max_pool: [2], ");
+  has(text, "with the channels last it could be kind: image\n  first: {kind: dense, path: /first,");
   has(text, "animal: {kind: category, path: /animal}");
   has(text, "kind: {kind: category, path: /kind}");
   has(text, "# not read: /row_id looks like a number of the row");

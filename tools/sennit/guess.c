@@ -255,6 +255,18 @@ bool guess_is_ids(const guess_item *item) {
   return is_ragged(item) && item->integers && values == 1 && item->min >= 0;
 }
 
+enum { FEW = 4 /* channels of a usual image; pixels that windows need */ };
+
+bool guess_is_channels_first(const guess_item *item) {
+  return item->form == GUESS_NUMBERS && item->rank == 4 && item->dims[1] <= FEW &&
+         item->dims[2] > FEW && item->dims[3] > FEW;
+}
+
+bool guess_is_image(const guess_item *item) {
+  return item->form == GUESS_NUMBERS && item->rank == 4 && item->dims[1] >= FEW &&
+         item->dims[2] >= FEW;
+}
+
 bool guess_is_set(const guess *g, const guess_item *item) {
   bool padded = item->form == GUESS_NUMBERS && item->rank == 3;
   if ((!padded && !is_ragged(item)) || guess_is_ids(item)) return false;

@@ -58,6 +58,10 @@ bool guess_is_class(const guess_item *item);
 bool guess_is_multilabel(const guess_item *item);
 bool guess_is_set(const guess *g, const guess_item *item);
 bool guess_is_ids(const guess_item *item);
+/* [rows, height, width, channels], large enough to be looked at in windows. */
+bool guess_is_image(const guess_item *item);
+/* As an image, but with the channels before height and width. */
+bool guess_is_channels_first(const guess_item *item);
 
 /* The model file, with comments; the caller's own (sn__free). */
 sn_status guess_write(const guess *g, char **out_text);

@@ -98,6 +98,9 @@ static const char *remark(const guess *g, const guess_item *item) {
   if (has_steps(item)) return "; if the order means nothing: kind: set";
   if (is_category(item) && item->form == GUESS_NUMBERS)
     return "; few different numbers: where their size counts, kind: dense";
+  if (guess_is_image(item)) return "; taken as height, width and channels";
+  if (guess_is_channels_first(item))
+    return "; flattened: with the channels last it could be kind: image";
   return item->rank > 2 ? "; flattened" : "";
 }
 
@@ -126,6 +129,9 @@ static void say_input(text *t, const guess *g, const guess_item *item) {
     say_steps(t, g, item);
   } else if (is_category(item)) {
     say(t, "{kind: category, path: %s}\n", path);
+  } else if (guess_is_image(item)) {
+    say(t, "{kind: image, path: %s, encoder: conv, filters: [32, 64], max_pool: [2], pool: %s}\n",
+        path, item->dims[1] * item->dims[2] <= 1024 ? "flatten" : "mean");
   } else {
     say(t, "{kind: dense, path: %s, hidden: [%d]}\n", path, features(item) >= 512 ? 128 : 64);
   }

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""PyTorch on the shapes of bench_conv, beside it: one thread (or --threads N), medians, run after run in one sitting.
+"""PyTorch on the shapes of bench_conv, beside it: one thread (or --threads N), medians, shape after shape in one sitting.
 
   bench_conv_torch.py BENCH_CONV [--threads N] [--runs N]
 
-Both memory formats of PyTorch are timed and the faster one counts. Prints a table for docs/performance.md.
+With one thread the processor's time is taken, with more the wall clock's. Both memory formats of PyTorch are timed and
+the faster one counts. Each shape is run --rounds times, ours and theirs in turns; the best round of each counts.
+Prints a table for docs/performance.md.
 """
 import argparse
 import json
@@ -15,13 +17,15 @@ import time
 p = argparse.ArgumentParser()
 p.add_argument("bench")
 p.add_argument("--threads", type=int, default=1)
-p.add_argument("--runs", type=int, default=21)
+p.add_argument("--runs", type=int, default=11)
+p.add_argument("--rounds", type=int, default=3)
 a = p.parse_args()
 
 import torch  # noqa: E402
 import torch.nn.functional as F  # noqa: E402
 
 torch.set_num_threads(a.threads)
+clock = time.process_time if a.threads == 1 else time.perf_counter
 SHAPES = [(32, 28, 64, 96, 3, 1), (32, 28, 192, 64, 1, 1), (32, 28, 16, 32, 5, 1), (32, 28, 96, 128, 3, 1),
           (32, 56, 64, 64, 3, 2), (64, 8, 1, 32, 3, 1), (32, 28, 64, 0, 3, 1)]
 
@@ -29,9 +33,9 @@ SHAPES = [(32, 28, 64, 96, 3, 1), (32, 28, 192, 64, 1, 1), (32, 28, 16, 32, 5, 1
 def median(f):
     times = []
     for r in range(a.runs + 2):
-        began = time.perf_counter()
+        began = clock()
         f()
-        times.append(time.perf_counter() - began)
+        times.append(clock() - began)
     return statistics.median(times[2:]) * 1e3
 
 
@@ -61,13 +65,20 @@ def pool(n, side, c, k, stride, form):
     return out
 
 
-theirs = []
-ours = [json.loads(line) for line in subprocess.run(
-    [a.bench, "--threads", str(a.threads), "--runs", str(a.runs), "--json"], check=True, capture_output=True, text=True).stdout.splitlines()]
-for n, side, cin, cout, k, stride in SHAPES:
-    both = [conv(n, side, cin, cout, k, stride, f) if cout else pool(n, side, cin, k, stride, f)
-            for f in (torch.contiguous_format, torch.channels_last)]
-    theirs += [min(b[key] for b in both) for key in both[0]]
+def ours(index):
+    r = subprocess.run([a.bench, "--threads", str(a.threads), "--runs", str(a.runs), "--only", str(index), "--json"],
+                       check=True, capture_output=True, text=True)
+    return [json.loads(line) for line in r.stdout.splitlines()]
+
+
 print("| shape | what | ms | GFLOP/s | PyTorch ms | PyTorch GFLOP/s | ratio |\n|---|---|---|---|---|---|---|")
-for o, t in zip(ours, theirs):
-    print(f"| {o['shape']} | {o['what']} | {o['ms']:.2f} | {o['gflops']:.1f} | {t:.2f} | {o['gflops'] * o['ms'] / t:.1f} | {t / o['ms']:.2f} |")
+for i, (n, side, cin, cout, k, stride) in enumerate(SHAPES):
+    mine, theirs = [], []
+    for _ in range(a.rounds):
+        mine.append(ours(i))
+        for f in (torch.contiguous_format, torch.channels_last):
+            theirs.append(conv(n, side, cin, cout, k, stride, f) if cout else pool(n, side, cin, k, stride, f))
+    for j, o in enumerate(mine[0]):
+        us, them = min(m[j]["ms"] for m in mine), min(t[o["what"]] for t in theirs)
+        work = o["gflops"] * o["ms"]
+        print(f"| {o['shape']} | {o['what']} | {us:.2f} | {work / us:.1f} | {them:.2f} | {work / them:.1f} | {them / us:.2f} |", flush=True)

@@ -37,15 +37,6 @@ static void conv_activations(op_test *t) {
                            .activation = (sn_activation)a));
 }
 
-/* Patches of several chunks: a megabyte of f64 holds 256 rows of 512 numbers. */
-static void conv_chunks(op_test *t) {
-  sn_value x = op_param(t, SN_SHAPE(B, 12, 13, 1), -1, 1);
-  sn_value many = sn_conv2d_op(t->graph, x, op_noise(t, SN_SHAPE(1, 1, 1, 70), -1, 1));
-  sn_value w = op_noise(t, SN_SHAPE(3, 3, 70, 2), -1, 1);
-  op_out(t, sn_conv2d_op(t->graph, many, w, .padding = {1, 1}));
-  op_out(t, sn_conv2d_op(t->graph, many, w, .padding = {1, 1}, .stride = {1, 2}));
-}
-
 static void max_pools(op_test *t) {
   sn_value x = op_param(t, SN_SHAPE(B, 5, 6, 3), -1, 1);
   op_out(t, sn_max_pool2d(t->graph, x, .kernel = {2, 2}));
@@ -85,7 +76,6 @@ const op_case op_cases_images[] = {
     {"conv2d", "strides", conv_strides, 0},
     {"conv2d", "1 x 1", conv_points, 0},
     {"conv2d", "activations", conv_activations, 0},
-    {"conv2d", "several chunks", conv_chunks, 0},
     {"max_pool2d", "windows", max_pools, 0},
     {"avg_pool2d", "windows", avg_pools, 0},
     {"max_pool2d avg_pool2d", "many channels", pools_wide, 0},

@@ -109,6 +109,109 @@ START_TEST(as_pytorch) {
 }
 END_TEST
 
+/* Sizes with several chunks of patches, with taps that no pixel meets and pixels that no tap meets.
+ */
+static const struct sizes {
+  int64_t n, h, w, in, kh, kw, out, sh, sw, ph, pw;
+} loops[] = {
+    {5, 12, 13, 70, 3, 3, 3, 1, 1, 1, 1}, {5, 12, 13, 70, 3, 3, 2, 1, 2, 1, 1},
+    {3, 17, 19, 66, 3, 4, 2, 2, 1, 2, 0}, {2, 9, 11, 3, 2, 2, 5, 3, 4, 0, 0},
+    {2, 3, 2, 17, 5, 5, 2, 1, 1, 4, 4},   {1, 20, 300, 1, 20, 1, 1, 1, 1, 0, 0},
+    {4, 40, 1, 90, 6, 1, 3, 1, 1, 5, 0},
+};
+
+/* Adds what each output pixel, tap and pair of channels has to do with y, dx and dk. */
+static void by_loops(const struct sizes *s, int64_t oh, int64_t ow, const double *x,
+                     const double *k, const double *r, double *y, double *dx, double *dk) {
+  for (int64_t p = 0; p < s->n * oh * ow; p++)
+    for (int64_t t = 0; t < s->kh * s->kw; t++) {
+      const int64_t i = p / ow % oh * s->sh - s->ph + t / s->kw;
+      const int64_t j = p % ow * s->sw - s->pw + t % s->kw;
+      if (i < 0 || j < 0 || i >= s->h || j >= s->w) continue;
+      const int64_t at = ((p / ow / oh * s->h + i) * s->w + j) * s->in;
+      for (int64_t c = 0; c < s->in; c++)
+        for (int64_t o = 0; o < s->out; o++) {
+          const int64_t tap = (t * s->in + c) * s->out + o;
+          y[p * s->out + o] += x[at + c] * k[tap];
+          dx[at + c] += r[p * s->out + o] * k[tap];
+          dk[tap] += r[p * s->out + o] * x[at + c];
+        }
+    }
+}
+
+static void same_numbers(const char *what, int64_t n, const double *got, const double *want) {
+  for (int64_t i = 0; i < n; i++)
+    ck_assert_msg(fabs(got[i] - want[i]) <= 1e-11 * fmax(1, fabs(want[i])),
+                  "%s[%lld] is %.17g, not %.17g", what, (long long)i, got[i], want[i]);
+}
+
+START_TEST(as_loops) {
+  const struct sizes *s = &loops[_i];
+  op_test t;
+  op_test_init(&t, SN_F64, false);
+  t.extents[SN_SYMBOL_BATCH] = s->n;
+  sn_graph *g = t.graph;
+  sn_value x = op_param(&t, SN_SHAPE(SN_DIM_BATCH, s->h, s->w, s->in), -1, 1);
+  sn_value k = op_param(&t, SN_SHAPE(s->kh, s->kw, s->in, s->out), -1, 1);
+  sn_value y = sn_conv2d_op(g, x, k, .stride = {s->sh, s->sw}, .padding = {s->ph, s->pw});
+  sn_value r = op_noise(&t, sn_value_shape(y), -1, 1);
+  sn__graph_add_loss(g, NULL, sn__sum_to_shape(g, sn_mul(g, y, r), SN_SCALAR_SHAPE),
+                     sn__value_at(g, 0), SN_SYMBOL_BATCH, 1);
+  sn_graph *train;
+  op_values v;
+  ck_sn_ok(sn_graph_status(g));
+  ck_sn_ok(sn__differentiate(g, &train));
+  ck_sn_ok(op_run(&t, train, NULL, 0, &v));
+  const sn_shape out = sn_value_shape(y);
+  sn_value dx = sn__gradient_of(train, sn__value_at(train, x.index));
+  sn_value dk = sn__gradient_of(train, sn__value_at(train, k.index));
+  double *want[] = {calloc(1, v.bytes[y.index]), calloc(1, v.bytes[dx.index]),
+                    calloc(1, v.bytes[dk.index])};
+  by_loops(s, out.dims[1], out.dims[2], v.data[x.index], v.data[k.index], v.data[r.index], want[0],
+           want[1], want[2]);
+  same_numbers("y", (int64_t)(v.bytes[y.index] / 8), v.data[y.index], want[0]);
+  same_numbers("dx", (int64_t)(v.bytes[dx.index] / 8), v.data[dx.index], want[1]);
+  same_numbers("dkernel", (int64_t)(v.bytes[dk.index] / 8), v.data[dk.index], want[2]);
+  for (int i = 0; i < 3; i++)
+    free(want[i]);
+  op_values_free(&v);
+  sn_graph_free(train);
+  op_test_free(&t);
+}
+END_TEST
+
+/* The same sizes in f32: three threads give the bits of one. */
+START_TEST(threads) {
+  const struct sizes *s = &loops[_i];
+  op_test t;
+  op_test_init(&t, SN_F32, false);
+  t.extents[SN_SYMBOL_BATCH] = s->n;
+  sn_graph *g = t.graph;
+  sn_value x = op_param(&t, SN_SHAPE(SN_DIM_BATCH, s->h, s->w, s->in), -1, 1);
+  sn_value k = op_param(&t, SN_SHAPE(s->kh, s->kw, s->in, s->out), -1, 1);
+  sn_value y = sn_conv2d_op(g, x, k, .stride = {s->sh, s->sw}, .padding = {s->ph, s->pw});
+  op_out(&t, sn_avg_pool2d(g, sn_max_pool2d(g, y, .kernel = {1, 1}), .kernel = {1, 1}));
+  sn__graph_add_loss(g, NULL, t.loss_sum, sn__value_at(g, 0), SN_SYMBOL_BATCH, 1);
+  sn_graph *train;
+  op_values v[2];
+  sn__team *team;
+  ck_sn_ok(sn_graph_status(g));
+  ck_sn_ok(sn__differentiate(g, &train));
+  ck_sn_ok(sn__team_create(3, &team));
+  for (int i = 0; i < 2; i++)
+    ck_sn_ok(op_run(&t, train, i == 0 ? NULL : team, 0, &v[i]));
+  for (size_t i = 1; i < train->n_values; i++)
+    if (v[0].data[i] != NULL)
+      ck_assert_msg(memcmp(v[0].data[i], v[1].data[i], v[0].bytes[i]) == 0, "'%s' differs",
+                    train->values[i].name);
+  op_values_free(&v[0]);
+  op_values_free(&v[1]);
+  sn__team_free(team);
+  sn_graph_free(train);
+  op_test_free(&t);
+}
+END_TEST
+
 /* What an image gives, forward and back, does not depend on what other images there are, though
  * chunks of patches are cut anywhere in them. */
 START_TEST(image_alone) {
@@ -288,6 +391,8 @@ static Suite *suite(void) {
   Suite *s = suite_create("images");
   TCase *t = tcase_create("values");
   tcase_add_loop_test(t, as_pytorch, 0, (int)COUNT(goldens));
+  tcase_add_loop_test(t, as_loops, 0, (int)COUNT(loops));
+  tcase_add_loop_test(t, threads, 0, (int)COUNT(loops));
   tcase_add_test(t, image_alone);
   tcase_add_test(t, not_finite);
   tcase_add_loop_test(t, shape_error, 0, (int)COUNT(mistakes));

@@ -278,6 +278,32 @@ START_TEST(not_finite) {
 }
 END_TEST
 
+/* The first of equals takes a maximum's gradient, as does a first NaN. */
+START_TEST(ties) {
+  const double x[] = {1, 1, 0, 7, 1, 0, 7, 7, NAN, 2, -1, -1, NAN, 3, -2, -1};
+  const double want[] = {1, 0, 0, 1, 0, 0, 0, 0, 1, 0, 1, 0, 0, 0, 0, 0};
+  op_test t;
+  op_test_init(&t, SN_F32, false);
+  sn_graph *g = t.graph;
+  sn_value v = op_param_of(&t, SN_SHAPE(1, 4, 4, 1), x, 16);
+  sn_value y = sn_max_pool2d(g, v, .kernel = {2, 2});
+  sn__graph_add_loss(g, NULL, sn__sum_to_shape(g, y, SN_SCALAR_SHAPE), sn__value_at(g, 0),
+                     SN_SYMBOL_BATCH, 1);
+  sn_graph *train;
+  op_values values;
+  ck_sn_ok(sn_graph_status(g));
+  ck_sn_ok(sn__differentiate(g, &train));
+  ck_sn_ok(op_run(&t, train, NULL, 0, &values));
+  sn_value dx = sn__gradient_of(train, sn__value_at(train, v.index));
+  for (int i = 0; i < 16; i++)
+    ck_assert_msg(op_number(train, &values, dx, i) == want[i], "dx[%d] is %g", i,
+                  op_number(train, &values, dx, i));
+  op_values_free(&values);
+  sn_graph_free(train);
+  op_test_free(&t);
+}
+END_TEST
+
 static sn_value image(op_test *t) {
   return op_noise(t, SN_SHAPE(SN_DIM_BATCH, 5, 4, 3), 0, 1);
 }
@@ -395,6 +421,7 @@ static Suite *suite(void) {
   tcase_add_loop_test(t, threads, 0, (int)COUNT(loops));
   tcase_add_test(t, image_alone);
   tcase_add_test(t, not_finite);
+  tcase_add_test(t, ties);
   tcase_add_loop_test(t, shape_error, 0, (int)COUNT(mistakes));
   tcase_add_test(t, cost);
   suite_add_tcase(s, t);

@@ -169,7 +169,7 @@ START_TEST(inputs_are_the_rows_asked_for) {
 END_TEST
 
 START_TEST(mistakes_are_one_line) {
-  sennit_fails(2, "--rows 1400:1500: the data has 1437 rows",
+  sennit_fails(2, "--rows 1400:1500: the data has 1437 rows; give A:B with B at most 1437",
                "debug " DIGITS_FILES "--rows 1400:1500 --out \"$T/x.h5\"");
   sennit_fails(1, "/nowhere/x.h5: cannot write: No such file or directory",
                "debug " DIGITS_FILES "--rows 0:4 --out /nowhere/x.h5");

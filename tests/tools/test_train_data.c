@@ -349,6 +349,60 @@ START_TEST(first_weights) {
 }
 END_TEST
 
+/* The checkpoint as it was written before there were fingerprints. */
+static void forget_data(const char *run) {
+  char path[128];
+  sn_checkpoint *c = NULL;
+  static sn_named_tensor tensors[256];
+  sn_named_text texts[8];
+  size_t n = 0, n_texts = 0;
+  static const char *const names[] = {"graph", "config", "preparation", "state"};
+  snprintf(path, sizeof path, "%s/%s/last.h5", run_folder, run);
+  ck_sn_ok(sn_checkpoint_open(path, &c));
+  for (size_t i = 0; i < sn_checkpoint_tensor_count(c); i++)
+    tensors[n++] = *sn_checkpoint_tensor(c, i);
+  for (int i = 0; i < 4; i++) {
+    texts[n_texts] = *sn_checkpoint_text(c, names[i]);
+    char *print =
+        i == 3 ? memmem(texts[n_texts].text, texts[n_texts].length, "\"data\":", 7) : NULL;
+    if (print != NULL) memcpy(print, "\"date\"", 6);
+    n_texts++;
+  }
+  ck_sn_ok(sn_checkpoint_write(path, tensors, n, texts, n_texts));
+  sn_checkpoint_free(c);
+}
+
+START_TEST(other_data_is_noticed) {
+  int turned[ROWS];
+  for (int r = 0; r < ROWS; r++)
+    turned[r] = ROWS - 1 - r;
+  make("turned.h5", turned, ROWS, true, SOUND);
+  sennit_ok(TRAIN "--epochs 4 --steps 9 --out \"$T/a\"");
+  sennit_ok(TRAIN "--epochs 4 --steps 9 --valid \"$T/turned.h5\" --out \"$T/v\"");
+  const char *const other = "train --config \"$T/m.yaml\" --json --data \"$T/turned.h5\" ";
+  const ran *r = sennit("%s--epochs 4 --steps 12 --resume --out \"$T/a\"", other);
+  ck_assert_int_eq(r->code, 0);
+  ck_assert_msg(strstr(r->err, "the training data is not what the run was trained on so far: going "
+                               "on with the new data at the start of epoch 2") != NULL,
+                "%s", r->err);
+  ck_assert_msg(strstr(r->err, "resuming after step 9, epoch 1, batch 0") != NULL, "%s", r->err);
+  /* It is the run's data from then on. */
+  r = sennit("%s--epochs 4 --steps 13 --resume --out \"$T/a\"", other);
+  ck_assert_int_eq(r->code, 0);
+  ck_assert_msg(strstr(r->err, "is not what") == NULL, "%s", r->err);
+  forget_data("a");
+  r = sennit(TRAIN "--epochs 4 --resume --out \"$T/a\"");
+  ck_assert_int_eq(r->code, 0);
+  ck_assert_msg(strstr(r->err, "is not what") == NULL, "%s", r->err);
+  r = sennit(TRAIN "--epochs 4 --resume --valid \"$T/sound.h5\" --out \"$T/v\"");
+  ck_assert_int_eq(r->code, 0);
+  ck_assert_msg(
+      strstr(r->err, "rows of --valid are not what the run had: its best epoch so far, 1") != NULL,
+      "%s", r->err);
+  ck_assert_msg(strstr(r->err, "training data is not") == NULL, "%s", r->err);
+}
+END_TEST
+
 /* ---- what does not --------------------------------------------------------------------------- */
 
 START_TEST(bad_data_is_one_line) {
@@ -434,6 +488,7 @@ static Suite *train_data_suite(void) {
   tcase_add_test(tc, splits_in_one_file);
   tcase_add_test(tc, missing_labels_and_class_weights);
   tcase_add_test(tc, first_weights);
+  tcase_add_test(tc, other_data_is_noticed);
   tcase_add_test(tc, bad_data_is_one_line);
   tcase_add_test(tc, bad_splits_are_one_line);
   tcase_add_test(tc, bad_settings_are_two);

@@ -112,8 +112,9 @@ static sn_status open_rows(const arg_set *args, const task *t, sn_loader **out_l
   int64_t from = 0, to = 0, rows = sn_dataset_rows(t->data);
   args_range(args, "--rows", &from, &to);
   if (to > rows)
-    return sn_status_make(SN_CODE_CONFIG, "--rows %lld:%lld: the data has %lld rows",
-                          (long long)from, (long long)to, (long long)rows);
+    return sn_status_make(SN_CODE_CONFIG,
+                          "--rows %lld:%lld: the data has %lld rows; give A:B with B at most %lld",
+                          (long long)from, (long long)to, (long long)rows, (long long)rows);
   int64_t *numbers = sn__alloc((size_t)(to - from) * sizeof *numbers);
   if (numbers == NULL) return sn_status_out_of_memory();
   for (int64_t i = from; i < to; i++)

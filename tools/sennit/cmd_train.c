@@ -19,6 +19,7 @@ static sn_status start_new(train_run *run) {
   run->state.seed = run->task.config->train.seed;
   run->state.horizon = run->task.config->train.epochs;
   run->state.batches = run->task.batches;
+  SN_TRY(train_note_data(run));
   const char *init = args_text(run->args, "--init");
   if (init == NULL) return SN_OK;
   return task_init_weights(init, sn_trainer_store(run->trainer), &run->ui);

@@ -62,6 +62,8 @@ static sn_status state_text(const run_state *s, const char *metrics, char **out_
     exact(&r, sums, NULL, s->sums[i]);
     exact(&r, totals, NULL, s->totals[i]);
   }
+  if (s->data[0] != '\0') json_text(&r, r.root, "data", s->data);
+  if (s->valid[0] != '\0') json_text(&r, r.root, "valid_data", s->valid);
   if (metrics != NULL) json_raw(&r, r.root, "metrics", metrics);
   *out_text = r.failed ? NULL : cJSON_Print(r.root);
   json_free(&r);
@@ -83,6 +85,15 @@ static bool take_number(const cJSON *item, double *out) {
   return true;
 }
 
+/* Checkpoints from before there were fingerprints have none. */
+static bool take_print(const cJSON *root, const char *key, char out[65]) {
+  const cJSON *item = cJSON_GetObjectItemCaseSensitive(root, key);
+  if (item == NULL) return true;
+  if (!cJSON_IsString(item) || strlen(item->valuestring) != 64) return false;
+  memcpy(out, item->valuestring, 65);
+  return true;
+}
+
 static bool take_state(const cJSON *root, run_state *s) {
   const cJSON *sums = cJSON_GetObjectItemCaseSensitive(root, "loss_sums");
   const cJSON *totals = cJSON_GetObjectItemCaseSensitive(root, "loss_weights");
@@ -93,6 +104,7 @@ static bool take_state(const cJSON *root, run_state *s) {
             take_int(root, "since_best", &s->since_best) &&
             take_number(cJSON_GetObjectItemCaseSensitive(root, "best"), &s->best) &&
             take_number(cJSON_GetObjectItemCaseSensitive(root, "loss"), &s->loss) &&
+            take_print(root, "data", s->data) && take_print(root, "valid_data", s->valid) &&
             cJSON_GetArraySize(sums) == (int)s->n_losses &&
             cJSON_GetArraySize(totals) == (int)s->n_losses;
   for (size_t i = 0; ok && i < s->n_losses; i++)

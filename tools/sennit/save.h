@@ -27,6 +27,8 @@ typedef struct run_state {
   double loss;        /* of the latest step */
   size_t n_losses;
   double *sums, *totals; /* [n_losses], owned */
+  char data[65];         /* sn_dataset_fingerprint() of what it trains on; "": not known */
+  char valid[65];        /* of --valid; "": not known, or there is none */
 } run_state;
 
 sn_status run_state_create(size_t n_losses, run_state *out);

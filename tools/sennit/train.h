@@ -39,6 +39,9 @@ sn_status train_loop(train_run *run);
 
 /* State and preparation of the run in last.h5, before the data is opened. */
 sn_status resume_read(train_run *run, sn_checkpoint *last, sn_preparation **out_preparation);
+/* Keeps fingerprints of the data that was opened in the state. A resumed run that had other data is
+ * told so, and goes on at the start of its epoch: places in it mean nothing in other data. */
+sn_status train_note_data(train_run *run);
 /* Weights, slots and step; the model must be the run's. */
 sn_status resume_take(train_run *run, sn_checkpoint *last);
 

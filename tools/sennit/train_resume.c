@@ -71,6 +71,38 @@ sn_status resume_read(train_run *run, sn_checkpoint *last, sn_preparation **out_
                            "%s", run->dir.last);
 }
 
+static void start_of_epoch(train_run *run) {
+  run->state.batch = 0;
+  for (size_t l = 0; l < run->state.n_losses; l++)
+    run->state.sums[l] = run->state.totals[l] = 0;
+}
+
+sn_status train_note_data(train_run *run) {
+  run_state *state = &run->state;
+  char data[65] = "", valid[65] = "";
+  SN_TRY(sn_dataset_fingerprint(run->task.data, data));
+  if (run->task.valid != NULL) SN_TRY(sn_dataset_fingerprint(run->task.valid, valid));
+  bool known = state->data[0] != '\0';
+  if (known && strcmp(state->data, data) != 0) {
+    ui_line(
+        &run->ui,
+        "the training data is not what the run was trained on so far: going on with the new "
+        "data at the start of epoch %lld, normalised as the old; if that is not meant, stop and "
+        "give --data as it was",
+        (long long)state->epoch + 1);
+    start_of_epoch(run);
+  }
+  if (known && strcmp(state->valid, valid) != 0 && state->best_epoch > 0)
+    ui_line(
+        &run->ui,
+        "the rows of --valid are not what the run had: its best epoch so far, %lld, was measured "
+        "on those",
+        (long long)state->best_epoch);
+  memcpy(state->data, data, sizeof data);
+  memcpy(state->valid, valid, sizeof valid);
+  return SN_OK;
+}
+
 sn_status resume_take(train_run *run, sn_checkpoint *last) {
   const sn_named_text *graph = sn_checkpoint_text(last, "graph");
   sn_store *store = sn_trainer_store(run->trainer);
@@ -88,10 +120,9 @@ sn_status resume_take(train_run *run, sn_checkpoint *last) {
             (long long)run->task.batches, (long long)run->state.batches,
             (long long)run->state.epoch + 1);
     run->state.batches = run->task.batches;
-    run->state.batch = 0;
-    for (size_t l = 0; l < run->state.n_losses; l++)
-      run->state.sums[l] = run->state.totals[l] = 0;
+    start_of_epoch(run);
   }
+  SN_TRY(train_note_data(run));
   sn_store_set_step(store, run->state.step);
   run->loss = run->state.loss;
   run->saved_step = run->state.batch < run->task.batches ? run->state.step : -1;

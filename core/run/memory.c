@@ -211,88 +211,124 @@ static void share_views(builder *b) {
 
 /* ---- one arena ----------------------------------------------------------------------------- */
 
-/* All accesses of x end before y is first written. */
-static bool dead_before(builder *b, uint32_t x, uint32_t y) {
-  if (b->m->blocks[x].fetched) return false;
-  uint32_t first = b->m->blocks[y].first;
-  const uint32_t *clock = &b->s->clocks[(size_t)first * b->s->n_queues];
-  const uint32_t *ended = ended_row(b, (int32_t)x);
-  for (uint32_t q = 0; q < b->s->n_queues; q++)
-    if (ended[q] > clock[q]) return false;
+/* After how many tasks of a queue a block is dead; only of the queues that have such a task. */
+typedef struct ending {
+  uint32_t queue, ended;
+} ending;
+
+typedef struct packing {
+  sn__pack p;
+  const uint32_t *members; /* blocks of the builder */
+  ending *endings;         /* of member i: from first_ending[i] to first_ending[i + 1] */
+  uint32_t *first_ending;
+  size_t *live; /* by member: bytes that are there when it is first written */
+  uint64_t *conflicts, *moments;
+} packing;
+
+/* All accesses of member x end before member y is first written. */
+static bool dead_before(const builder *b, const packing *k, uint32_t x, uint32_t y) {
+  if (b->m->blocks[k->members[x]].fetched) return false;
+  const uint32_t *clock = &b->s->clocks[(size_t)b->m->blocks[k->members[y]].first * b->s->n_queues];
+  for (uint32_t e = k->first_ending[x]; e < k->first_ending[x + 1]; e++)
+    if (k->endings[e].ended > clock[k->endings[e].queue]) return false;
   return true;
 }
 
-/* Blocks first written by or before a task and not dead before it all conflict with one another, so
- * their sum is a bound; the largest over the first writes is the best of these. */
-static size_t live_bytes(builder *b, const uint32_t *members, uint32_t n) {
-  size_t most = 0;
-  for (uint32_t i = 0; i < n; i++) {
-    uint32_t at = b->m->blocks[members[i]].first;
-    size_t live = 0;
-    for (uint32_t j = 0; j < n; j++) {
-      const sn__block *other = &b->m->blocks[members[j]];
-      if (other->first != at && !sn__task_before(b->s, other->first, at)) continue;
-      if (!dead_before(b, members[j], members[i])) live += other->bytes;
-    }
-    if (live > most) most = live;
-  }
-  return most;
-}
-
-/* Fills the packing problem of one arena: its blocks in the order of their first writes. */
-static sn_status fill_pack(builder *b, const uint32_t *members, sn__pack *p) {
-  size_t bits = 0;
-  p->words = ((size_t)p->n + 63) / 64;
-  size_t *bytes = take(b, p->n, sizeof *bytes);
-  uint32_t *first = take(b, p->n, sizeof *first), *last = take(b, p->n, sizeof *last);
-  uint64_t *rows = NULL;
-  if (sn__size_mul(p->n, p->words, &bits)) rows = take(b, bits, sizeof *rows);
-  p->offsets = take(b, p->n, sizeof *p->offsets);
-  if (bytes == NULL || first == NULL || last == NULL || rows == NULL || p->offsets == NULL)
-    return sn_status_out_of_memory();
-  for (uint32_t i = 0; i < p->n; i++) {
-    const sn__block *x = &b->m->blocks[members[i]];
-    bytes[i] = x->bytes;
-    first[i] = last[i] = x->first;
-    const uint32_t *ended = ended_row(b, (int32_t)members[i]);
+static sn_status list_endings(builder *b, packing *k, uint32_t *last) {
+  size_t n = 0;
+  for (uint32_t i = 0; i < k->p.n; i++)
+    for (uint32_t q = 0; q < b->s->n_queues; q++)
+      n += ended_row(b, (int32_t)k->members[i])[q] > 0;
+  k->endings = take(b, n, sizeof *k->endings);
+  k->first_ending = take(b, (size_t)k->p.n + 1, sizeof *k->first_ending);
+  if (k->endings == NULL || k->first_ending == NULL) return sn_status_out_of_memory();
+  n = 0;
+  for (uint32_t i = 0; i < k->p.n; i++) {
+    const sn__block *x = &b->m->blocks[k->members[i]];
+    const uint32_t *ended = ended_row(b, (int32_t)k->members[i]);
+    last[i] = x->first;
     for (uint32_t q = 0; q < b->s->n_queues; q++) {
       if (ended[q] == 0) continue;
+      k->endings[n++] = (ending){q, ended[q]};
       uint32_t task = b->s->queue_tasks[b->s->queue_first[q] + ended[q] - 1];
       if (task > last[i]) last[i] = task;
     }
     if (x->fetched) last[i] = b->s->n_tasks;
+    k->first_ending[i + 1] = (uint32_t)n;
+  }
+  return SN_OK;
+}
+
+/* Member j is there when member i is first written. */
+static void add_to_moment(packing *k, uint32_t i, uint32_t j) {
+  k->moments[i * k->p.words + j / 64] |= (uint64_t)1 << (j % 64);
+  k->live[i] += k->p.bytes[j];
+  if (k->live[i] > k->p.live_bytes) k->p.live_bytes = k->live[i];
+}
+
+/* Blocks first written by or before a task and not dead before it all conflict with one another, so
+ * their sum is a bound; the largest over the first writes is the best of these. */
+static void find_conflicts(const builder *b, packing *k) {
+  for (uint32_t i = 0; i < k->p.n; i++) {
+    uint32_t at = k->p.first[i];
+    add_to_moment(k, i, i);
     for (uint32_t j = 0; j < i; j++) {
-      if (dead_before(b, members[i], members[j]) || dead_before(b, members[j], members[i]))
-        continue;
-      rows[i * p->words + j / 64] |= (uint64_t)1 << (j % 64);
-      rows[j * p->words + i / 64] |= (uint64_t)1 << (i % 64);
+      if (dead_before(b, k, i, j) || dead_before(b, k, j, i)) continue;
+      k->conflicts[i * k->p.words + j / 64] |= (uint64_t)1 << (j % 64);
+      k->conflicts[j * k->p.words + i / 64] |= (uint64_t)1 << (i % 64);
+      uint32_t other = k->p.first[j];
+      if (other == at || sn__task_before(b->s, other, at)) add_to_moment(k, i, j);
+      if (other == at || sn__task_before(b->s, at, other)) add_to_moment(k, j, i);
     }
   }
+}
+
+/* Fills the packing problem of one arena: its blocks in the order of their first writes. */
+static sn_status fill_pack(builder *b, packing *k) {
+  sn__pack *p = &k->p;
+  size_t cells = 0;
+  p->words = ((size_t)p->n + 63) / 64;
+  size_t *bytes = take(b, p->n, sizeof *bytes);
+  uint32_t *first = take(b, p->n, sizeof *first), *last = take(b, p->n, sizeof *last);
+  if (sn__size_mul(p->n, p->words, &cells)) k->conflicts = take(b, cells, sizeof *k->conflicts);
+  if (cells > 0) k->moments = take(b, cells, sizeof *k->moments);
+  k->live = take(b, p->n, sizeof *k->live);
+  p->offsets = take(b, p->n, sizeof *p->offsets);
+  if (bytes == NULL || first == NULL || last == NULL || k->conflicts == NULL ||
+      k->moments == NULL || k->live == NULL || p->offsets == NULL)
+    return sn_status_out_of_memory();
+  for (uint32_t i = 0; i < p->n; i++) {
+    bytes[i] = b->m->blocks[k->members[i]].bytes;
+    first[i] = b->m->blocks[k->members[i]].first;
+  }
+  SN_TRY(list_endings(b, k, last));
   p->bytes = bytes;
   p->first = first;
   p->last = last;
-  p->conflicts = rows;
-  p->live_bytes = live_bytes(b, members, p->n);
+  p->conflicts = k->conflicts;
+  p->moments = k->moments;
+  p->n_moments = p->n;
+  find_conflicts(b, k);
   return SN_OK;
 }
 
 static sn_status plan_arena(builder *b, uint32_t arena, uint32_t *members) {
-  sn__pack p = {0};
+  packing k = {.members = members};
   sn__arena_plan *plan = &b->m->arenas[arena];
   for (uint32_t i = 0; i < b->m->n_blocks; i++) {
     if (b->m->blocks[i].arena != (int32_t)arena) continue;
-    members[p.n++] = i;
+    members[k.p.n++] = i;
     if (!sn__size_add(plan->blocks_bytes, b->m->blocks[i].bytes, &plan->blocks_bytes) ||
         plan->blocks_bytes > INT64_MAX)
       return sn_status_make(SN_CODE_INVALID, "the values of a step do not fit in any memory; use a "
                                              "smaller batch");
   }
-  if (p.n == 0) return SN_OK;
-  SN_TRY(fill_pack(b, members, &p));
-  SN_TRY(sn__pack_blocks(&p, &plan->bytes));
-  plan->live_bytes = p.live_bytes;
-  for (uint32_t i = 0; i < p.n; i++)
-    b->m->blocks[members[i]].offset = p.offsets[i];
+  if (k.p.n == 0) return SN_OK;
+  SN_TRY(fill_pack(b, &k));
+  SN_TRY(sn__pack_blocks(&k.p, &plan->bytes));
+  plan->live_bytes = k.p.live_bytes;
+  for (uint32_t i = 0; i < k.p.n; i++)
+    b->m->blocks[members[i]].offset = k.p.offsets[i];
   return SN_OK;
 }
 

@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Packing blocks that live at different times into one arena: best fit in several orders, the
  * smallest result kept, then a bounded search that moves the blocks at the top of the arena to the
- * front of the order. Deterministic: the search's random numbers have a fixed seed. */
-#include "core/run/memory.h"
+ * front of the order, then the search of memory_search.h. Deterministic: the search's random
+ * numbers have a fixed seed. */
+#include "core/run/memory_search.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/rng.h"
+
+/* Where orders leave more than a fiftieth unused, a search follows: some tens of milliseconds. */
+enum { SEARCH_BUDGET = 400000 };
 
 typedef struct packer {
   sn__pack *p;
@@ -157,5 +161,9 @@ sn_status sn__pack_blocks(sn__pack *p, size_t *out_bytes) {
     *out_bytes = k.best;
   }
   sn__arena_free(&scratch);
-  return ok ? SN_OK : sn_status_out_of_memory();
+  if (!ok) return sn_status_out_of_memory();
+  if (k.best <= p->live_bytes + p->live_bytes / 50) return SN_OK;
+  uint64_t used = 0;
+  size_t lower = 0;
+  return sn__pack_search(p, SEARCH_BUDGET, out_bytes, &lower, &used);
 }

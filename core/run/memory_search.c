@@ -406,6 +406,7 @@ static outcome attempt(seeker *k, size_t cap, int kind, uint64_t looks) {
   const sn__pack *p = k->p;
   k->cap = cap;
   k->limit = k->looks + looks;
+  k->looks += p->n + k->failed_mask / 16; /* getting ready is work, too */
   rank_blocks(k, kind);
   uint64_t *all = &k->rows[0];
   memset(all, 0, k->words * sizeof *all);
@@ -435,23 +436,24 @@ static outcome attempts(seeker *k, size_t cap, uint64_t looks, uint64_t budget) 
   return o;
 }
 
-/* Lowers *best at one price an attempt: the lowest limit that is not refused, then halfway between
- * what was not found at that price and the best known, until they are close. */
+/* Lowers *best at one price an attempt: the lowest limit that is not refused, with ever longer
+ * strides; then halfway between what was not found at that price and the best known, until they are
+ * close. */
 static void lower_limits(seeker *k, uint64_t looks, uint64_t budget, size_t *best, size_t *lower) {
-  size_t given_up = 0;
+  size_t given_up = 0, stride = 0;
   while (*best > *lower && k->looks < budget) {
-    size_t cap = *lower;
-    if (given_up >= cap) {
-      cap = given_up + (*best - given_up) / 2;
-      cap -= cap % k->grain;
-      if (cap <= given_up || *best - given_up <= *lower / 512) return;
-    }
+    size_t low = given_up >= *lower ? given_up : *lower, gap = *best - low;
+    size_t cap = low + (stride < gap ? stride : gap / 2);
+    if (given_up >= *lower) cap = low + gap / 2;
+    cap -= cap % k->grain;
+    if (given_up >= *lower && (cap <= given_up || gap <= *lower / 512)) return;
     outcome o = attempts(k, cap, looks, budget);
     if (o == FOUND) {
       *best = end_of(k);
       memcpy(k->p->offsets, k->offsets, k->p->n * sizeof *k->offsets);
     } else if (o == NONE) {
       *lower = cap + k->grain;
+      stride = stride == 0 ? k->grain : 2 * stride;
     } else {
       given_up = cap;
     }
@@ -473,8 +475,10 @@ sn_status sn__pack_search(sn__pack *p, uint64_t budget, size_t *bytes, size_t *l
   seeker k = {.p = p, .words = p->words, .failed_mask = FAILED_FEW - 1};
   *lower_bound = p->live_bytes;
   *out_looks = 0;
-  for (uint32_t i = 0; i < p->n; i++)
+  for (uint32_t i = 0; i < p->n; i++) {
     k.grain = common_divisor(k.grain, p->bytes[i]);
+    if (p->bytes[i] > *lower_bound) *lower_bound = p->bytes[i];
+  }
   if (k.grain == 0 || p->n > MOST_BLOCKS || *bytes <= *lower_bound) return SN_OK;
   while (k.failed_mask < FAILED_MANY - 1 && k.failed_mask < budget / (p->n + 1))
     k.failed_mask = k.failed_mask * 2 + 1;

@@ -3,9 +3,9 @@
 #ifndef SENNIT_H
 #define SENNIT_H
 
-#include "core/alloc.h"
+#include "core/allocator.h"
 #include "core/graph.h"
-#include "core/nearest.h"
+#include "core/run/measure.h"
 #include "core/run/session.h"
 #include "core/sha256.h"
 #include "core/version.h"

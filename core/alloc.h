@@ -1,33 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Allocation: one replaceable allocator behind everything that sennit allocates on the host.
- *
- * Replace it once, before anything else is called, or between two uses when nothing of sennit's is
- * alive. Tests make it fail at the k-th call for every k. */
+/* Allocation, for what is built with sennit: the library's folders, its models and its command. Not
+ * installed, and the shared library does not export it; allocator.h is what others see. */
 #ifndef SN_CORE_ALLOC_H
 #define SN_CORE_ALLOC_H
 
+#include "core/allocator.h"
 #include "core/status.h"
 
-SN_BEGIN_DECLS
-
-typedef struct sn_allocator {
-  void *user;
-  /* `alignment` is a power of two, at least sizeof(void *). NULL when out of memory. */
-  void *(*alloc)(void *user, size_t size, size_t alignment);
-  /* `size` is what was asked for. Never called with NULL. */
-  void (*free)(void *user, void *pointer, size_t size);
-} sn_allocator;
-
-/* NULL restores the default (the C library's). Not thread-safe by nature. */
-SN_API void sn_set_allocator(const sn_allocator *allocator);
-
-SN_END_DECLS
-
-/* ---- inside sennit ------------------------------------------------------------------------- */
-
-/* Every block remembers its size, so these are plain to use; all return NULL when out of memory.
- * Declared here for sennit's own models and command, which hold the library's parts; the shared
- * library does not export them, and they are no part of the public promise. */
+/* Every block remembers its size, so these are plain to use; all return NULL when out of memory. */
 SN_BEGIN_DECLS
 SN_API void *sn__alloc(size_t size);                  /* uninitialised, 16-byte aligned */
 SN_API void *sn__calloc(size_t count, size_t size);   /* zeroed; checked product */

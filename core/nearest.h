@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The nearest known word to a misspelt one, for messages that end in "did you mean ...?". For
- * sennit's own models and command: the shared library does not export it. */
+ * what is built with sennit: not installed, and the shared library does not export it. */
 #ifndef SN_CORE_NEAREST_H
 #define SN_CORE_NEAREST_H
 

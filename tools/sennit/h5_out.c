@@ -10,7 +10,7 @@
 #include <hdf5.h>
 
 #include "core/alloc.h"
-#include "io/h5_quiet.h"
+#include "io/h5_lock.h"
 
 struct h5_out {
   char *path, *temporary;
@@ -25,18 +25,31 @@ static sn_status failed(const h5_out *f, const char *what, const char *name) {
                         errno != 0 ? ": " : "", errno != 0 ? strerror(errno) : "");
 }
 
+h5_section h5_section_enter(void) {
+  h5_section s = {NULL, NULL};
+  sn_hdf5_lock();
+  H5Eget_auto2(H5E_DEFAULT, &s.handler, &s.data);
+  H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
+  errno = 0;
+  return s;
+}
+
+void h5_section_leave(const h5_section *s) {
+  H5Eset_auto2(H5E_DEFAULT, s->handler, s->data);
+  sn_hdf5_unlock();
+}
+
 static sn_status make_file(h5_out *f) {
   errno = 0;
   int fd = open(f->temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (fd < 0) return failed(f, "", "");
   close(fd);
   f->made = true;
-  sn__h5_quiet quiet = sn__h5_enter();
-  errno = 0;
+  h5_section section = h5_section_enter();
   f->file = H5Fcreate(f->temporary, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
   f->links = H5Pcreate(H5P_LINK_CREATE);
   bool ok = f->file >= 0 && f->links >= 0 && H5Pset_create_intermediate_group(f->links, 1) >= 0;
-  sn__h5_leave(&quiet);
+  h5_section_leave(&section);
   return ok ? SN_OK : failed(f, "", "");
 }
 
@@ -107,29 +120,26 @@ sn_status h5_out_tensor(h5_out *f, const char *path, sn_dtype dtype, sn_shape sh
     dtype = SN_F32;
     data = wide;
   }
-  sn__h5_quiet quiet = sn__h5_enter();
-  errno = 0;
+  h5_section section = h5_section_enter();
   hid_t type = -1, memory = -1;
   bool ok = types_of(dtype, &type, &memory) && write_dataset(f, path, type, memory, shape, data);
   sn_status status = ok ? SN_OK : failed(f, " ", path);
-  sn__h5_leave(&quiet);
+  h5_section_leave(&section);
   sn__free(wide);
   return status;
 }
 
 sn_status h5_out_group(h5_out *f, const char *path) {
-  sn__h5_quiet quiet = sn__h5_enter();
-  errno = 0;
+  h5_section section = h5_section_enter();
   hid_t group = H5Gcreate2(f->file, path, f->links, H5P_DEFAULT, H5P_DEFAULT);
   if (group >= 0) H5Gclose(group);
   sn_status status = group >= 0 ? SN_OK : failed(f, " ", path);
-  sn__h5_leave(&quiet);
+  h5_section_leave(&section);
   return status;
 }
 
 sn_status h5_out_text(h5_out *f, const char *path, const char *text) {
-  sn__h5_quiet quiet = sn__h5_enter();
-  errno = 0;
+  h5_section section = h5_section_enter();
   size_t length = strlen(text);
   hid_t type = H5Tcopy(H5T_C_S1);
   bool ok = type >= 0 && H5Tset_size(type, length > 0 ? length : 1) >= 0 &&
@@ -137,17 +147,16 @@ sn_status h5_out_text(h5_out *f, const char *path, const char *text) {
             write_dataset(f, path, type, type, (sn_shape){0, {0}}, text);
   if (type >= 0) H5Tclose(type);
   sn_status status = ok ? SN_OK : failed(f, " ", path);
-  sn__h5_leave(&quiet);
+  h5_section_leave(&section);
   return status;
 }
 
 static bool close_file(h5_out *f) {
-  sn__h5_quiet quiet = sn__h5_enter();
-  errno = 0;
+  h5_section section = h5_section_enter();
   bool ok = f->file < 0 || H5Fclose(f->file) >= 0;
   if (f->links >= 0) H5Pclose(f->links);
   f->file = f->links = -1;
-  sn__h5_leave(&quiet);
+  h5_section_leave(&section);
   return ok;
 }
 

@@ -3,7 +3,18 @@
 #ifndef SN_TOOLS_SENNIT_H5_OUT_H
 #define SN_TOOLS_SENNIT_H5_OUT_H
 
+#include <hdf5.h>
+
 #include "core/shape.h"
+
+/* A section of libhdf5 calls: under the lock, without its printing, errno at 0. The process's error
+ * handler comes back with leave. */
+typedef struct h5_section {
+  H5E_auto2_t handler;
+  void *data;
+} h5_section;
+h5_section h5_section_enter(void);
+void h5_section_leave(const h5_section *section);
 
 typedef struct h5_out h5_out;
 

@@ -10,7 +10,7 @@
 #include <hdf5.h>
 
 #include "core/alloc.h"
-#include "io/h5_quiet.h"
+#include "tools/sennit/h5_out.h"
 
 /* The datasets of one output; -1 where it has none. */
 typedef struct pred_output {
@@ -58,9 +58,9 @@ sn_status pred_file_create(const char *path, const sn_preparation *preparation, 
   }
   sn_status status = make_empty(f);
   if (status == SN_OK) {
-    sn__h5_quiet quiet = sn__h5_enter();
+    h5_section section = h5_section_enter();
     f->file = H5Fcreate(f->temporary, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
-    sn__h5_leave(&quiet);
+    h5_section_leave(&section);
     if (f->file < 0) status = failed(f, "HDF5 cannot make it");
   }
   if (status != SN_OK) {
@@ -279,12 +279,11 @@ static sn_status add_output(pred_file *f, const bind_set *bind, size_t i, const 
 
 sn_status pred_file_add(pred_file *f, const bind_set *bind, const sn_batch *batch,
                         const float *const *predictions) {
-  sn__h5_quiet quiet = sn__h5_enter();
-  errno = 0;
+  h5_section section = h5_section_enter();
   sn_status status = f->outputs == NULL ? make_outputs(f, bind) : SN_OK;
   for (size_t i = 0; status == SN_OK && i < f->n_outputs; i++)
     status = add_output(f, bind, i, batch, predictions[i]);
-  sn__h5_leave(&quiet);
+  h5_section_leave(&section);
   return status;
 }
 
@@ -307,12 +306,11 @@ static void close_outputs(pred_file *f) {
 }
 
 sn_status pred_file_finish(pred_file *f) {
-  sn__h5_quiet quiet = sn__h5_enter();
-  errno = 0;
+  h5_section section = h5_section_enter();
   close_outputs(f);
   herr_t closed = H5Fclose(f->file);
   f->file = -1;
-  sn__h5_leave(&quiet);
+  h5_section_leave(&section);
   if (closed < 0) return failed(f, "HDF5 cannot end it");
   int fd = open(f->temporary, O_RDWR | O_CLOEXEC);
   bool synced = fd >= 0 && fsync(fd) == 0;
@@ -324,10 +322,10 @@ sn_status pred_file_finish(pred_file *f) {
 
 void pred_file_free(pred_file *f) {
   if (f == NULL) return;
-  sn__h5_quiet quiet = sn__h5_enter();
+  h5_section section = h5_section_enter();
   close_outputs(f);
   if (f->file >= 0) H5Fclose(f->file);
-  sn__h5_leave(&quiet);
+  h5_section_leave(&section);
   if (!f->done && f->temporary != NULL) unlink(f->temporary);
   sn__free(f->outputs);
   sn__free(f->scratch);

@@ -6,7 +6,9 @@
  * says which version of the struct the caller was built with: fields that came later are taken as
  * zero, and fields that this library does not know must be zero. New fields are only added at the
  * end, never in padding. An options struct that lies within another counts as part of it: its own
- * struct_size is not looked at. */
+ * struct_size is not looked at. It would push what follows it, so from version 1.0 on a struct that
+ * lies within another (sn_optimizer_options and its schedule, sn_place_options) never grows: what
+ * it lacks goes to the end of the outermost one, or into a struct that is pointed to. */
 #ifndef SN_CORE_OPTIONS_H
 #define SN_CORE_OPTIONS_H
 

@@ -62,9 +62,9 @@ static pool_job job_of(const sn__exec *e, const sn__tensor *x, const sn__tensor 
                     .ow = o[2]};
 }
 
-static int64_t taps(const sn__exec *e) {
-  const sn__pool2d_attrs *a = e->attrs;
-  return a->kernel_h * a->kernel_w;
+/* Pixels of a window that an image can have. */
+static int64_t taps(const pool_job *job) {
+  return clip(job->a->kernel_h, job->h) * clip(job->a->kernel_w, job->w);
 }
 
 static void forward(const sn__exec *e, sn__rows_fn f32, sn__rows_fn f64) {
@@ -72,7 +72,7 @@ static void forward(const sn__exec *e, sn__rows_fn f32, sn__rows_fn f64) {
   pool_job job = job_of(e, x, y);
   job.x = x->data;
   if (sn__count(y) == 0) return;
-  sn__rows_run(e->team, y->shape.dims[0] * job.oh, job.ow * job.channels * taps(e),
+  sn__rows_run(e->team, y->shape.dims[0] * job.oh, job.ow * job.channels * taps(&job),
                x->dtype == SN_F32 ? f32 : f64, &job);
 }
 
@@ -81,7 +81,7 @@ static void backward(const sn__exec *e, pool_job *job, sn__rows_fn f32, sn__rows
   job->dy = e->in[0].data;
   if (sn__count(dx) == 0) return;
   const int64_t blocks = (job->channels + BLOCK - 1) / BLOCK;
-  sn__rows_run(e->team, dx->shape.dims[0] * blocks, job->oh * job->ow * BLOCK * taps(e),
+  sn__rows_run(e->team, dx->shape.dims[0] * blocks, job->oh * job->ow * BLOCK * taps(job),
                dx->dtype == SN_F32 ? f32 : f64, job);
 }
 

@@ -37,7 +37,8 @@ SN_API SN_MUST_USE sn_status sn_checkpoint_write(const char *path, const sn_name
 typedef struct sn_checkpoint sn_checkpoint;
 
 /* NOT_FOUND; CORRUPT when it is no checkpoint, is cut short or its checksum does not hold;
- * UNSUPPORTED when a newer sennit wrote it. Everything is read into memory. */
+ * UNSUPPORTED when a newer sennit wrote it. Everything is read into memory. libhdf5 sees the file
+ * in a process of its own alone (sennit-h5scan), so one that is made to crash it is CORRUPT too. */
 SN_API SN_MUST_USE sn_status sn_checkpoint_open(const char *path, sn_checkpoint **out_checkpoint);
 SN_API void sn_checkpoint_free(sn_checkpoint *checkpoint);
 /* Whether the file begins as a checkpoint does: for commands that take either a checkpoint or data.

@@ -20,7 +20,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (file < 0) file = memfd_create("fuzz-checkpoint", MFD_CLOEXEC);
   if (file < 0 || ftruncate(file, 0) != 0 || pwrite(file, data, size, 0) != (ssize_t)size) abort();
   char path[64];
-  snprintf(path, sizeof path, "/proc/self/fd/%d", file);
+  snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)getpid(), file); /* the scan reads it too */
   sn_checkpoint *c = NULL;
   sn_status status = sn_checkpoint_open(path, &c);
   if (status != SN_OK) {

@@ -86,7 +86,8 @@ static int64_t each(const sn_config_ints *list, size_t i) {
   return list->items[list->count == 1 ? 0 : i];
 }
 
-/* Convolutions or blocks one after another, each with norm, activation and max pooling. */
+/* Convolutions or blocks one after another, each with norm, activation and max pooling; dropout
+ * behind them all. */
 static sn_value encode_image(sn_graph *g, sn_value x, const sn_model_input *in) {
   const sn_activation activation = activation_of(in->activation);
   const bool fused = in->norm == SN_CONFIG_NORM_NONE;
@@ -109,8 +110,10 @@ static sn_value encode_image(sn_graph *g, sn_value x, const sn_model_input *in) 
     }
     if (pool > 1) x = sn_max_pool2d(g, x, .kernel = {pool, pool});
   }
-  if (in->pool == SN_CONFIG_POOL_FLATTEN) return sn_flatten(g, x);
-  return in->pool == SN_CONFIG_POOL_MAX ? sn_global_max_pool(g, x) : sn_global_average_pool(g, x);
+  x = in->pool == SN_CONFIG_POOL_FLATTEN ? sn_flatten(g, x)
+      : in->pool == SN_CONFIG_POOL_MAX   ? sn_global_max_pool(g, x)
+                                         : sn_global_average_pool(g, x);
+  return in->dropout > 0 ? sn_dropout(g, x, in->dropout) : x;
 }
 
 /* One input's branch: [batch, F], or [elements, F] with *out_stream set for a stream. */

@@ -28,8 +28,8 @@ END_TEST
 START_TEST(each_encoder_trains_and_predicts) {
   static const char *const sets[] = {
       "--set inputs.image.encoder=conv --set inputs.image.filters=[16] --set "
-      "inputs.image.norm=batch",
-      "--set inputs.image.pool=mean --set inputs.image.stem=8 --set inputs.image.norm=layer",
+      "inputs.image.max_pool=[2]",
+      "--set inputs.image.pool=flatten --set inputs.image.stem=8 --set inputs.image.norm=layer",
   };
   for (size_t i = 0; i < 2; i++) {
     /* Keys of the other encoder would be refused. */

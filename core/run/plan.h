@@ -121,6 +121,15 @@ SN_API const char *sn_plan_value_name(const sn_plan *plan, uint32_t value);
 /* Bytes of a value in the largest batch expected (a usual one where nothing was said). */
 SN_API uint64_t sn_plan_value_bytes(const sn_plan *plan, uint32_t value);
 
+/* The bytes of a device's arenas that are in use from a moment on, until the next point. */
+typedef struct sn_plan_memory_point {
+  int64_t ns;
+  int64_t bytes;
+} sn_plan_memory_point;
+/* By growing time, over the predicted step; variables are not in it. Returns how many points; with
+ * `out` NULL, how many there may be. 0: memory is not planned yet. */
+SN_API size_t sn_plan_memory_over(const sn_plan *plan, size_t device, sn_plan_memory_point *out);
+
 /* A copy that runs, in order of predicted start. */
 typedef struct sn_plan_copy {
   uint32_t node;

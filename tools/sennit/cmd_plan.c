@@ -5,14 +5,17 @@
 #include "tools/sennit/task.h"
 
 static sn_status report(const arg_set *args, ui_state *ui, const sn_trainer *trainer,
-                        const costs_figures *costs) {
+                        const costs_figures *costs, const plan_insight *insight) {
   const sn_placement *placement = sn_trainer_placement(trainer);
   const sn_plan *plan = sn_trainer_plan(trainer);
   const char *dot = args_text(args, "--dot");
   if (dot != NULL) SN_TRY(plan_write_dot(dot, placement, plan));
-  if (args_given(args, "--json")) return plan_print_json(stdout, placement, plan, costs);
-  plan_show(ui, placement, plan, costs);
+  const char *html = args_text(args, "--html");
+  if (html != NULL) SN_TRY(plan_write_html(html, placement, plan, costs, insight));
+  if (args_given(args, "--json")) return plan_print_json(stdout, placement, plan, costs, insight);
+  plan_show(ui, placement, plan, costs, insight);
   if (dot != NULL) ui_line(ui, "the placed graph is in %s: dot -Tsvg %s -o plan.svg", dot, dot);
+  if (html != NULL) ui_line(ui, "the page is %s: open it in a browser", html);
   return SN_OK;
 }
 
@@ -25,7 +28,9 @@ static sn_status make(const arg_set *args, ui_state *ui, task *t) {
   SN_TRY(costs_take(t, ui, &costs));
   sn_trainer *trainer = NULL;
   SN_TRY(sn_trainer_create(t->graph, &t->options, &trainer));
-  sn_status status = report(args, ui, trainer, &costs);
+  plan_insight insight;
+  sn_status status = plan_insight_make(t, trainer, &insight);
+  if (status == SN_OK) status = report(args, ui, trainer, &costs, &insight);
   sn_trainer_free(trainer);
   return status;
 }

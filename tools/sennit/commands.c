@@ -77,7 +77,7 @@ static const arg_row plan_rows[] = {
     TEXT("--dot", "FILE", "write the placed graph for Graphviz", .writes = ARG_OPENS),
     PROFILE,
     SAVE_PROFILE,
-    TEXT("--html", "FILE", "write the report as a page", NOT_YET),
+    TEXT("--html", "FILE", "write the report as one page for a browser", .writes = ARG_OPENS),
     JSON,
 };
 

@@ -96,8 +96,19 @@ static void put_variables(json_report *r, const sn_plan *plan) {
   }
 }
 
+static void put_insight(json_report *r, const sn_plan *plan, const plan_insight *in) {
+  cJSON *chain = json_object(r, r->root, "chain");
+  json_number(r, chain, "ms", ms(in->chain_ns));
+  json_number(r, chain, "copies_ms", ms(in->chain_copies_ns));
+  cJSON *on = json_object(r, chain, "devices_ms");
+  for (size_t d = 0; d < sn_plan_device_count(plan); d++)
+    json_number(r, on, sn_plan_device_at(plan, d).name, ms(in->chain_on[d]));
+  json_text(r, r->root, "limit", in->limit);
+  if (in->more_known) json_number(r, r->root, "one_more_device_ms", ms(in->more_step_ns));
+}
+
 sn_status plan_print_json(FILE *out, const sn_placement *placement, const sn_plan *plan,
-                          const costs_figures *costs) {
+                          const costs_figures *costs, const plan_insight *insight) {
   const sn_placement_figures *f = sn_placement_figures_of(placement);
   json_report r;
   SN_TRY(json_create(&r));
@@ -112,6 +123,7 @@ sn_status plan_print_json(FILE *out, const sn_placement *placement, const sn_pla
   json_text(&r, r.root, "one_device", device_name(plan, f->one_device));
   json_int(&r, r.root, "devices_used", f->devices_used);
   json_text(&r, r.root, "sentence", sn_placement_sentence(placement));
+  put_insight(&r, plan, insight);
   sn_status status = costs_json(&r, r.root, plan, costs);
   if (status == SN_OK) status = json_print(&r, out);
   json_free(&r);

@@ -71,7 +71,7 @@ static void show_devices(ui_state *ui, const sn_plan *plan) {
 }
 
 void plan_show(ui_state *ui, const sn_placement *placement, const sn_plan *plan,
-               const costs_figures *costs) {
+               const costs_figures *costs, const plan_insight *insight) {
   const sn_placement_figures *f = sn_placement_figures_of(placement);
   const sn_topology *topology = sn_placement_topology(placement);
   show_modules(ui, placement);
@@ -83,6 +83,8 @@ void plan_show(ui_state *ui, const sn_placement *placement, const sn_plan *plan,
           ms(f->predicted_step_ns), ms(f->lower_bound_ns),
           f->lower_bound_ns > 0 ? (double)f->predicted_step_ns / (double)f->lower_bound_ns : 1,
           ms(f->one_device_ns), topology->devices[f->one_device].name);
+  ui_line(ui, "what limits it: %s", insight->limit);
+  ui_line(ui, "one more device: %s", insight->more);
   costs_show(ui, plan, costs);
   ui_line(ui, "%s", sn_placement_sentence(placement));
 }

@@ -305,7 +305,7 @@ static sn_status read_dataset(sn_checkpoint *c, const sn__h5_dataset *d, const c
     if (data == NULL) return sn_status_out_of_memory();
     SN_TRY(add_text(c, name + 6, data, total));
   }
-  if (total > 0) memcpy(data, from, total);
+  if (from != NULL && data != NULL) memcpy(data, from, total);
   return SN_OK;
 }
 

@@ -93,12 +93,12 @@ sn_value sn__copy(sn_graph *g, sn_value x);
 
 /* ---- sums that several ops need, in fixed orders -------------------------------------------- */
 
-/* Rows summed at a time when rows are added up: part of the bits. */
+/* Rows summed at a time when rows are added up: part of the bits. A multiple of eight. */
 #define SN__SUM_PART 128
 
-/* out[o, i] = scale * sum over m of x[o, m, i] for f32 and f64; no middle gives zeros. workspace
- * holds sn__sum_middle_workspace() bytes. */
-size_t sn__sum_middle_workspace(sn_dtype dtype, int64_t outer, int64_t middle, int64_t inner);
+/* out[o, i] = scale * sum over m of x[o, m, i] for f32 and f64, added up in f64; no middle gives
+ * zeros. workspace holds sn__sum_middle_workspace() bytes. */
+size_t sn__sum_middle_workspace(int64_t outer, int64_t middle, int64_t inner);
 void sn__sum_middle(sn__team *team, sn_dtype dtype, const void *x, int64_t outer, int64_t middle,
                     int64_t inner, double scale, void *out, void *workspace);
 

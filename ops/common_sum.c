@@ -1,104 +1,97 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sums over one of three merged dimensions. The order of additions depends on the shape alone:
- * within a stretch of at most SN__SUM_PART (columns) or SN__SUM_FLAT (contiguous) terms first, then
- * the stretches' sums in rising order. */
+/* Sums over one of three merged dimensions, in f64. The order of additions depends on the shape
+ * alone: within a stretch of at most SN__SUM_PART rows or FLAT contiguous terms first, then the
+ * stretches' sums. */
 #include "ops/common.h"
 #include "ops/vecmath.h"
 
-/* Contiguous elements summed at a time: part of the bits. */
-#define SN__SUM_FLAT 4096
+enum { FLAT = 4096 }; /* contiguous elements summed at a time: part of the bits */
+
+static int64_t part_of(int64_t inner) {
+  return inner == 1 ? FLAT : SN__SUM_PART;
+}
 
 static int64_t parts_of(int64_t middle, int64_t inner) {
-  int64_t each = inner == 1 ? SN__SUM_FLAT : SN__SUM_PART;
+  const int64_t each = part_of(inner);
   return (middle + each - 1) / each;
 }
 
+/* [outer, middle, inner] of `dtype` to out [outer, parts, inner]; with one part out is the op's, of
+ * the same dtype, else it holds the f64 sums of the parts. */
 typedef struct sum_job {
+  sn_dtype dtype;
   const char *x;
-  char *to; /* [outer, parts, inner]: out itself when there is one part */
   int64_t middle, inner, parts;
   double scale; /* applied at once when there is one part, else 1 */
-  bool f64;
+  sn_dtype to;
+  char *out;
 } sum_job;
 
-#define DEFINE(T, S)                                                                               \
-  SN__CLONES static T flat_##S(const T *x, int64_t n) {                                            \
-    SN__LANE_SUM(T, S, sum, i, n, x[i]);                                                           \
+#define DEFINE_FLAT(T, S)                                                                          \
+  SN__CLONES static double flat_##S(const T *x, int64_t n) {                                       \
+    SN__LANE_SUM(double, f64, sum, i, n, (double)x[i]);                                            \
     return sum;                                                                                    \
-  }                                                                                                \
-  SN__CLONES static void rows_##S(const T *x, int64_t rows, int64_t width, T scale, T *to) {       \
-    enum { BLOCK = 64 };                                                                           \
-    for (int64_t c = 0; c < width; c += BLOCK) {                                                   \
-      T acc[BLOCK] = {0};                                                                          \
-      const int64_t n = width - c < BLOCK ? width - c : BLOCK;                                     \
-      const T *p = x + c;                                                                          \
-      if (n == BLOCK)                                                                              \
-        for (int64_t r = 0; r < rows; r++, p += width) {                                           \
-          SN__SIMD for (int j = 0; j < BLOCK; j++) acc[j] += p[j];                                 \
-        }                                                                                          \
-      else                                                                                         \
-        for (int64_t r = 0; r < rows; r++, p += width) {                                           \
-          SN__SIMD for (int64_t j = 0; j < n; j++) acc[j] += p[j];                                 \
-        }                                                                                          \
-      for (int64_t j = 0; j < n; j++)                                                              \
-        to[c + j] = acc[j] * scale;                                                                \
-    }                                                                                              \
-  }                                                                                                \
-  static void parts_##S(const sum_job *job, int64_t begin, int64_t end) {                          \
-    const int64_t each = job->inner == 1 ? SN__SUM_FLAT : SN__SUM_PART;                            \
-    for (int64_t i = begin; i < end; i++) {                                                        \
-      int64_t o = i / job->parts, first = i % job->parts * each;                                   \
-      int64_t rows = job->middle - first < each ? job->middle - first : each;                      \
-      const T *x = (const T *)job->x + (o * job->middle + first) * job->inner;                     \
-      T *to = (T *)job->to + i * job->inner;                                                       \
-      if (job->inner == 1)                                                                         \
-        *to = flat_##S(x, rows) * (T)job->scale;                                                   \
-      else                                                                                         \
-        rows_##S(x, rows, job->inner, (T)job->scale, to);                                          \
-    }                                                                                              \
   }
-DEFINE(float, f32)
-DEFINE(double, f64)
+DEFINE_FLAT(float, f32)
+DEFINE_FLAT(double, f64)
+
+/* out[j] = scale times the sum over rows of x[row, j]. */
+static void sum_rows(sn_dtype dtype, const char *x, int64_t rows, int64_t inner, double scale,
+                     sn_dtype to, char *out) {
+  double sums[SN__SUM_COLS];
+  for (int64_t j = 0; j < inner; j += SN__SUM_COLS) {
+    const int64_t cols = inner - j < SN__SUM_COLS ? inner - j : SN__SUM_COLS;
+    if (inner == 1) {
+      sums[0] = dtype == SN_F32 ? flat_f32((const float *)(const void *)x, rows)
+                                : flat_f64((const double *)(const void *)x, rows);
+    } else {
+      memset(sums, 0, (size_t)cols * sizeof *sums);
+      sn__add_rows(dtype, x + (size_t)j * sn_dtype_size(dtype), rows, inner, cols, sums);
+    }
+    sn__round_sums(to, sums, scale, cols, out + (size_t)j * sn_dtype_size(to));
+  }
+}
 
 static void sum_parts(void *arg, int64_t begin, int64_t end, int worker) {
   (void)worker;
   const sum_job *job = arg;
-  if (job->f64)
-    parts_f64(job, begin, end);
-  else
-    parts_f32(job, begin, end);
+  const int64_t each = part_of(job->inner);
+  for (int64_t i = begin; i < end; i++) {
+    const int64_t o = i / job->parts, first = i % job->parts * each;
+    const int64_t rows = job->middle - first < each ? job->middle - first : each;
+    sum_rows(job->dtype,
+             job->x + (size_t)((o * job->middle + first) * job->inner) * sn_dtype_size(job->dtype),
+             rows, job->inner, job->scale, job->to,
+             job->out + (size_t)(i * job->inner) * sn_dtype_size(job->to));
+  }
 }
 
-size_t sn__sum_middle_workspace(sn_dtype dtype, int64_t outer, int64_t middle, int64_t inner) {
+size_t sn__sum_middle_workspace(int64_t outer, int64_t middle, int64_t inner) {
   /* Sized as though it were always cut, so that it grows with every extent. */
-  int64_t parts = parts_of(middle, inner);
-  return (size_t)(outer * parts * inner) * sn_dtype_size(dtype);
+  return (size_t)(outer * parts_of(middle, inner) * inner) * sizeof(double);
 }
 
 void sn__sum_middle(sn__team *team, sn_dtype dtype, const void *x, int64_t outer, int64_t middle,
                     int64_t inner, double scale, void *out, void *workspace) {
+  const size_t row = (size_t)inner * sn_dtype_size(dtype);
   if (outer == 0 || inner == 0) return;
   if (middle == 0) {
-    memset(out, 0, (size_t)(outer * inner) * sn_dtype_size(dtype));
+    memset(out, 0, (size_t)outer * row);
     return;
   }
-  int64_t parts = parts_of(middle, inner);
-  sum_job job = {.x = x,
-                 .to = parts == 1 ? out : workspace,
+  const int64_t parts = parts_of(middle, inner);
+  sum_job job = {.dtype = dtype,
+                 .x = x,
                  .middle = middle,
                  .inner = inner,
                  .parts = parts,
                  .scale = parts == 1 ? scale : 1.0,
-                 .f64 = dtype == SN_F64};
-  int64_t width = (middle < SN__SUM_PART ? middle : SN__SUM_PART) * inner;
+                 .to = parts == 1 ? dtype : SN_F64,
+                 .out = parts == 1 ? out : workspace};
+  const int64_t width = (middle < SN__SUM_PART ? middle : SN__SUM_PART) * inner;
   sn__for_range(team, outer * parts, sn__row_grain(width), sum_parts, &job);
   if (parts == 1) return;
-  for (int64_t o = 0; o < outer; o++) {
-    if (dtype == SN_F64)
-      rows_f64((const double *)workspace + o * parts * inner, parts, inner, scale,
-               (double *)out + o * inner);
-    else
-      rows_f32((const float *)workspace + o * parts * inner, parts, inner, (float)scale,
-               (float *)out + o * inner);
-  }
+  for (int64_t o = 0; o < outer; o++)
+    sum_rows(SN_F64, (const char *)workspace + (size_t)(o * parts * inner) * sizeof(double), parts,
+             inner, scale, dtype, (char *)out + (size_t)o * row);
 }

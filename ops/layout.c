@@ -96,50 +96,6 @@ void sn__rows_run(sn__team *team, int64_t rows, int64_t work, sn__rows_fn fn, vo
   sn__team_run(team, (rows + piece - 1) / piece, rows_task, &job);
 }
 
-/* ---- column sums --------------------------------------------------------------------------- */
-
-enum {
-  SUM_PIECE = 32, /* columns of the least piece for a thread */
-  SUM_COLS = 512, /* columns summed at a time */
-};
-
-typedef struct sum_job {
-  sn_dtype dtype;
-  const void *x;
-  int64_t rows, cols, ld;
-  bool add;
-  void *out;
-} sum_job;
-
-#define REAL    float
-#define NAME(n) n##_f32
-#include "ops/layout_sums.inc"
-#undef REAL
-#undef NAME
-#define REAL    double
-#define NAME(n) n##_f64
-#include "ops/layout_sums.inc"
-#undef REAL
-#undef NAME
-
-static void sum_task(void *arg, int64_t begin, int64_t end) {
-  const sum_job *job = arg;
-  const int64_t last = end * SUM_PIECE < job->cols ? end * SUM_PIECE : job->cols;
-  for (int64_t j = begin * SUM_PIECE; j < last; j += SUM_COLS) {
-    const int64_t cols = last - j < SUM_COLS ? last - j : SUM_COLS;
-    if (job->dtype == SN_F32)
-      sum_columns_f32(job, j, cols);
-    else
-      sum_columns_f64(job, j, cols);
-  }
-}
-
-void sn__column_sums(sn_dtype dtype, const void *x, int64_t rows, int64_t cols, int64_t ld,
-                     bool add, void *out, sn__team *team) {
-  sum_job job = {dtype, x, rows, cols, ld, add, out};
-  sn__rows_run(team, (cols + SUM_PIECE - 1) / SUM_PIECE, rows * SUM_PIECE, sum_task, &job);
-}
-
 double sn__tensor_bytes(const sn__exec *e) {
   double bytes = 0;
   for (int i = 0; i < e->n_in; i++)

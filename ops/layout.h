@@ -49,12 +49,18 @@ sn_shape sn__with_dim0(const sn_shape *x, int64_t dim0);
 typedef void (*sn__rows_fn)(void *arg, int64_t begin, int64_t end);
 void sn__rows_run(sn__team *team, int64_t rows, int64_t work, sn__rows_fn fn, void *arg);
 
-/* Rows a column sum adds up before it starts a new partial sum; part of the bits. */
-enum { SN__SUM_ROWS = 256 };
-/* out[j] = sum of x[i * ld + j] over rows (with `add`, added to what out holds): partial sums of
- * SN__SUM_ROWS rows, added in rising order. Cutting rows at a multiple of that changes no bits. */
-void sn__column_sums(sn_dtype dtype, const void *x, int64_t rows, int64_t cols, int64_t ld,
-                     bool add, void *out, sn__team *team);
+/* Sums of f32 or f64 columns, kept in f64 and rounded once: `dtype` is that of x. */
+/* Columns summed at a time: their sums stay in a level-1 cache. Not part of the bits. */
+enum { SN__SUM_COLS = 512 };
+/* sums[j] += x[i * ld + j] over the rows, eight at a time: cutting the rows at a multiple of eight
+ * changes no bits. At most SN__SUM_COLS columns are quick. */
+void sn__add_rows(sn_dtype dtype, const void *x, int64_t rows, int64_t ld, int64_t cols,
+                  double *sums);
+/* The same of any number of columns, which the team shares out. */
+void sn__add_columns(sn_dtype dtype, const void *x, int64_t rows, int64_t cols, int64_t ld,
+                     double *sums, sn__team *team);
+/* out[j] = sums[j] * scale, n of `dtype`. */
+void sn__round_sums(sn_dtype dtype, const double *sums, double scale, int64_t n, void *out);
 
 /* Bytes of all inputs and outputs: the usual cost row. */
 double sn__tensor_bytes(const sn__exec *e);

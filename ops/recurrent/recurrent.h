@@ -38,7 +38,7 @@ enum { SN__RNN_TAPE = 4 }; /* numbers of H per element and direction in `gates`,
 /* What the gradients read: x, steps, and both kernels of each direction. */
 #define SN__RNN_SAVED_INPUTS (1u << 0 | 1u << 1 | 1u << 2 | 1u << 3 | 1u << 6 | 1u << 7)
 /* Elements whose weight gradients are taken at a time: their dgates, which three sums read, stay in
- * a level-2 cache meanwhile. A multiple of SN__GEMM_KC and SN__SUM_ROWS, so that cutting there
+ * a level-2 cache meanwhile. A multiple of SN__GEMM_KC and of eight, so that cutting there
  * changes no bits. `pitch` is 4H. */
 static inline int64_t sn__rnn_piece(int64_t pitch) {
   enum { NUMBERS = 1 << 18, MOST = 8 * SN__GEMM_KC };

@@ -29,7 +29,8 @@ static size_t weight_grad_workspace(const sn__exec *e) {
   const int64_t beside = sn__rnn_beside(a, e->in[1].shape.dims[1]);
   const int64_t piece = sn__rnn_piece(pitch), width = e->out[SN__RNN_W_HH].shape.dims[1] + beside;
   const size_t size = sn_dtype_size(e->in[0].dtype);
-  return sn__lines((size_t)((n < piece ? n : piece) * width) * size) +
+  return sn__lines((size_t)pitch * sizeof(double)) +
+         sn__lines((size_t)((n < piece ? n : piece) * width) * size) +
          (beside > 0 ? (size_t)(pitch * width) * size : 0);
 }
 

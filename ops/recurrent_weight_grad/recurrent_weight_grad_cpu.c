@@ -54,29 +54,28 @@ typedef struct piece {
   const char *dgates;
   int64_t pitch, first, count;
   int64_t beside; /* columns of x in the workspace's right-hand side */
+  /* In the workspace: sums of the columns of dgates so far; the states before the piece's elements
+   * with x beside them; the gradient of both kernels side by side. */
+  double *biases;
+  char *states, *joint;
 } piece;
 
-static char *joint_kernels(const piece *p, int64_t most) {
-  const int64_t width = p->scan->units + p->beside;
-  return (char *)p->e->workspace + sn__lines((size_t)(most * width) * p->scan->size);
-}
-
-/* Biases stand where their kernels' gates do. This comes first: it reads the piece's dgates as they
- * lie, and leaves them in the cache. */
-static void biases(const piece *p) {
+/* Biases stand where their kernels' gates do; GRU's input bias differs in the last H, whose columns
+ * of dgates come fourth. */
+static void biases(const piece *p, int64_t kind) {
   const sn__exec *e = p->e;
   const sn__scan *s = p->scan;
   const int64_t rows = e->out[SN__RNN_B_IH].shape.dims[0];
-  char *b_ih = e->out[SN__RNN_B_IH].data, *b_hh = e->out[SN__RNN_B_HH].data;
-  sn__column_sums(s->dtype, p->dgates, p->count, rows, p->pitch, p->first > 0, b_hh, e->team);
-  if (p->beside > 0 || rows == p->pitch) return;
-  const char *dn = p->dgates + (size_t)(3 * s->units) * s->size;
-  sn__column_sums(s->dtype, dn, p->count, s->units, p->pitch, p->first > 0,
-                  b_ih + (size_t)(2 * s->units) * s->size, e->team);
+  char *b_ih = e->out[SN__RNN_B_IH].data;
+  sn__round_sums(s->dtype, p->biases, 1, rows, e->out[SN__RNN_B_HH].data);
+  sn__round_sums(s->dtype, p->biases, 1, rows, b_ih);
+  if (kind == SN__GRU)
+    sn__round_sums(s->dtype, p->biases + 3 * s->units, 1, s->units,
+                   b_ih + (size_t)(2 * s->units) * s->size);
 }
 
-/* Of the recurrent kernel alone, or of both kernels side by side at `joint`. */
-static sn_status recurrent_kernel(const piece *p, char *joint) {
+/* Of the recurrent kernel alone, or of both kernels side by side. */
+static sn_status recurrent_kernel(const piece *p) {
   const sn__exec *e = p->e;
   const sn__scan *s = p->scan;
   const size_t units = (size_t)s->units;
@@ -85,7 +84,7 @@ static sn_status recurrent_kernel(const piece *p, char *joint) {
                     .first = p->first,
                     .y = (const char *)e->in[2].data + (size_t)p->direction * units * s->size,
                     .x = e->in[1].data,
-                    .out = e->workspace,
+                    .out = p->states,
                     .step = (size_t)s->directions * units * s->size,
                     .bytes = units * s->size,
                     .x_bytes = (size_t)p->beside * s->size};
@@ -97,8 +96,8 @@ static sn_status recurrent_kernel(const piece *p, char *joint) {
                            .trans_a = true,
                            .a = p->dgates,
                            .lda = p->pitch,
-                           .b = e->workspace,
-                           .c = p->beside > 0 ? joint : e->out[SN__RNN_W_HH].data,
+                           .b = p->states,
+                           .c = p->beside > 0 ? p->joint : e->out[SN__RNN_W_HH].data,
                            .accumulate = p->first > 0};
   return sn__gemm(&g, e->team);
 }
@@ -138,22 +137,24 @@ sn_status sn__recurrent_weight_grad_cpu(const sn__exec *e) {
              .direction = a->direction,
              .pitch = pitch,
              .beside = sn__rnn_beside(a, features)};
-  char *joint = joint_kernels(&p, s.n < most ? s.n : most);
+  p.biases = e->workspace;
+  p.states = (char *)e->workspace + sn__lines((size_t)pitch * sizeof *p.biases);
+  p.joint = p.states + sn__lines((size_t)((s.n < most ? s.n : most) * (units + p.beside)) * s.size);
+  memset(p.biases, 0, (size_t)pitch * sizeof *p.biases);
   do {
     p.dgates = dgates + (size_t)(p.first * pitch) * s.size;
     p.count = s.n - p.first < most ? s.n - p.first : most;
-    biases(&p);
-    SN_TRY(recurrent_kernel(&p, joint));
+    /* First: it reads the piece's dgates as they lie, and leaves them in the cache. */
+    sn__add_columns(s.dtype, p.dgates, p.count, pitch, pitch, p.biases, e->team);
+    SN_TRY(recurrent_kernel(&p));
     if (p.beside == 0) SN_TRY(input_kernel(&p));
     p.first += p.count;
   } while (p.first < s.n);
   if (p.beside > 0) {
     const size_t h = (size_t)units * s.size, f = (size_t)features * s.size;
-    sn__copy_rows(e->team, e->out[SN__RNN_W_HH].data, h, joint, h + f, pitch, h);
-    sn__copy_rows(e->team, e->out[SN__RNN_W_IH].data, f, joint + h, h + f, pitch, f);
+    sn__copy_rows(e->team, e->out[SN__RNN_W_HH].data, h, p.joint, h + f, pitch, h);
+    sn__copy_rows(e->team, e->out[SN__RNN_W_IH].data, f, p.joint + h, h + f, pitch, f);
   }
-  char *b_ih = e->out[SN__RNN_B_IH].data, *b_hh = e->out[SN__RNN_B_HH].data;
-  const int64_t equal = a->kind == SN__GRU ? 2 * units : pitch; /* rows of both biases */
-  memcpy(b_ih, b_hh, (size_t)equal * s.size);
+  biases(&p, a->kind);
   return SN_OK;
 }

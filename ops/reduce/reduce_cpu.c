@@ -16,7 +16,7 @@ static sn__middle middle_of_input(const sn__exec *e) {
 
 size_t sn__reduce_workspace(const sn__exec *e) {
   sn__middle m = middle_of_input(e);
-  return sn__sum_middle_workspace(e->in[0].dtype, m.outer, m.middle, m.inner);
+  return sn__sum_middle_workspace(m.outer, m.middle, m.inner);
 }
 
 static sn_status sum(const sn__exec *e, bool mean) {

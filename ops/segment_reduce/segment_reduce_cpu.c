@@ -16,14 +16,18 @@ typedef struct segment_job {
 
 #define REAL    float
 #define NAME(n) n##_f32
+#define DTYPE   SN_F32
 #include "ops/segment_reduce/segment_reduce_cpu.inc"
 #undef REAL
 #undef NAME
+#undef DTYPE
 #define REAL    double
 #define NAME(n) n##_f64
+#define DTYPE   SN_F64
 #include "ops/segment_reduce/segment_reduce_cpu.inc"
 #undef REAL
 #undef NAME
+#undef DTYPE
 
 static void run(const sn__exec *e, segment_job *job, const sn__tensor *packed,
                 const sn__tensor *rows_of, sn__rows_fn f32, sn__rows_fn f64) {

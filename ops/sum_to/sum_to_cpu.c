@@ -44,7 +44,7 @@ size_t sn__sum_to_workspace(const sn__exec *e) {
     if (!r.summed[i]) continue;
     int64_t outer, inner;
     around(&r, i, &outer, &inner);
-    size_t own = sn__sum_middle_workspace(e->in[0].dtype, outer, r.size[i], inner);
+    size_t own = sn__sum_middle_workspace(outer, r.size[i], inner);
     size_t left = (size_t)(outer * inner) * sn_dtype_size(e->in[0].dtype);
     pass = own > pass ? own : pass;
     between = left > between ? left : between;

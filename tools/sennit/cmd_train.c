@@ -9,6 +9,7 @@
 #include "tools/sennit/commands.h"
 #include "tools/sennit/stop.h"
 #include "tools/sennit/costs.h"
+#include "tools/sennit/pipeline_show.h"
 #include "tools/sennit/train.h"
 
 enum { MEASURED_ROWS = 4096 /* of the training rows, for the final report */ };
@@ -192,6 +193,7 @@ static void show_finish(train_run *run, const final_report *report) {
     ui_line(&run->ui, "%zu steps, %s each (median), %s", run->n_steps,
             ui_seconds(1e-3 * median_ms(run), step),
             ui_rate((double)run->rows / run->seconds, "samples/s", rate));
+  pipeline_show(&run->ui, run->trainer);
   if (run->state.best_epoch > 0)
     ui_line(&run->ui, "checkpoint: %s (epoch %lld, %s %.4f)", report->checkpoint,
             (long long)run->state.best_epoch, run->monitor, run->state.best);
@@ -219,6 +221,7 @@ static sn_status print_json(train_run *run, const final_report *report) {
   json_number(&r, r.root, "step_ms", median_ms(run));
   json_int(&r, r.root, "params", parameters(sn_trainer_store(run->trainer), &variables));
   json_text(&r, r.root, "params_sha256", report->sha256);
+  pipeline_json(&r, r.root, run->trainer);
   json_text(&r, r.root, "checkpoint", report->checkpoint);
   json_number(&r, r.root, "peak_rss_mib", peak_rss_mib());
   cJSON *devices = json_list(&r, r.root, "devices");

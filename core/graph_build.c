@@ -420,6 +420,11 @@ sn_value sn_constant(sn_graph *g, sn_dtype dtype, sn_shape shape, const void *da
       !sn__size_mul((size_t)count, sn_dtype_size(dtype), &bytes) || sn_dtype_size(dtype) == 0)
     return sn_graph_fail(
         g, sn_status_make(SN_CODE_INVALID, "a constant needs a fixed shape and an element type"));
+  if (bytes > 0 && data == NULL)
+    return sn_graph_fail(
+        g, sn_status_make(SN_CODE_INVALID,
+                          "a constant of %lld elements needs their numbers, and data is NULL",
+                          (long long)count));
   void *kept = sn__arena_alloc(&g->arena, bytes + 1);
   char *text = sn__format("constant_%zu", g->n_constants);
   const char *name = text == NULL ? NULL : sn__arena_strdup(&g->arena, text);

@@ -399,7 +399,12 @@ static sn_status fit_weights(sn__prep_field *pf) {
     }
     pf->class_weights[k] = (float)f->class_weights[i];
   }
-  return SN_OK;
+  for (int64_t k = 0; k < t->count; ++k)
+    if (pf->class_weights[k] > 0) return SN_OK;
+  return sn_status_make(SN_CODE_CONFIG,
+                        "class_weights: every class of %s weighs 0; give one more, or take the "
+                        "output out",
+                        f->path);
 }
 
 /* ---- all fields ------------------------------------------------------------------------------ */

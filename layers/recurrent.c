@@ -46,12 +46,14 @@ static sn_sequence recurrent(sn_graph *g, sn_sequence x, const sn_recurrent_opti
   const char *name = o->name != NULL ? o->name : kind;
   sn_shape shape = sn_value_shape(x.values);
   if (!sn_value_ok(x.values)) return none;
-  if (shape.rank != 2 || o->units < 1 || o->layers < 0) {
+  /* Four gates of so many units still count in 64 bits; the kernels' sizes are checked as shapes.
+   */
+  if (shape.rank != 2 || o->units < 1 || o->units > INT32_MAX || o->layers < 0) {
     char text[160];
     sn_graph_fail(g, sn_status_make(SN_CODE_INVALID,
-                                    "%s: takes a sequence of [elements, features] and at least 1 "
-                                    "unit; '%s' is %s, units %lld, layers %lld",
-                                    name, sn_value_name(x.values),
+                                    "%s: takes a sequence of [elements, features] and from 1 to "
+                                    "%lld units; '%s' is %s, units %lld, layers %lld",
+                                    name, (long long)INT32_MAX, sn_value_name(x.values),
                                     sn_shape_text(g, &shape, text, sizeof text),
                                     (long long)o->units, (long long)o->layers));
     return none;

@@ -250,7 +250,11 @@ static sn_status check_weights(const sn_model_config *config, const sn_model_out
   double most = 0;
   for (size_t i = 0; i < weights->count; i++)
     most = weights->items[i] > most ? weights->items[i] : most;
-  if (weights->mode == SN_CONFIG_CLASS_WEIGHTS_LIST && most == 0)
+  /* A class that a map leaves out weighs 1. */
+  const bool all =
+      weights->mode == SN_CONFIG_CLASS_WEIGHTS_LIST ||
+      (weights->mode == SN_CONFIG_CLASS_WEIGHTS_MAP && classes > 0 && weights->count >= classes);
+  if (all && most == 0)
     return sn_status_make(SN_CODE_CONFIG,
                           "output '%s' %s has class_weights that are all 0; give a class more, or "
                           "take the output out",

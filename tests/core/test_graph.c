@@ -139,7 +139,8 @@ START_TEST(mistakes_in_words) {
                                       "takes 2 to 2 inputs",
                                       "input 1 is missing",
                                       "without a module begun",
-                                      "is not a value of this graph"};
+                                      "is not a value of this graph",
+                                      "a constant of 3 elements needs their numbers"};
   sn_graph *g = new_graph(), *other = new_graph();
   sn_value a = vector(g, "a", 3), b = vector(other, "b", 3);
   switch (_i) {
@@ -149,6 +150,7 @@ START_TEST(mistakes_in_words) {
   case 3: node1(g, &sn__op_add, a); break;
   case 4: node2(g, &sn__op_add, a, sn__value_at(g, 0)); break;
   case 5: sn_module_end(g); break;
+  case 7: sn_constant(g, SN_F32, SN_SHAPE(3), NULL); break;
   default: sn_output(g, "y", b);
   }
   ck_sn_fails(sn_graph_status(g), SN_CODE_INVALID, words[_i]);
@@ -228,7 +230,7 @@ static Suite *graph_suite(void) {
   tcase_add_test(c, modules_nest_and_number);
   tcase_add_test(c, draws_do_not_depend_on_other_modules);
   tcase_add_test(c, ragged_inputs);
-  tcase_add_loop_test(c, mistakes_in_words, 0, 7);
+  tcase_add_loop_test(c, mistakes_in_words, 0, 8);
   tcase_add_test(c, clones_stand_alone);
   tcase_add_test(c, a_failed_graph_is_not_cloned);
   tcase_add_test(c, out_of_memory);

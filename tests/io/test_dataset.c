@@ -492,6 +492,13 @@ START_TEST(test_missing_and_weights) {
       &d));
   ck_sn_fails(sn_preparation_fit(d, NULL, 0, &p), SN_CODE_CONFIG, "3 classes, 2 weights");
   sn_dataset_free(d);
+  ck_sn_ok(open_one((sn_field){.path = "/s",
+                               .role = SN_FIELD_CLASS,
+                               .class_weights = (double[]){0, 0, 0},
+                               .n_class_weights = 3},
+                    &d));
+  ck_sn_fails(sn_preparation_fit(d, NULL, 0, &p), SN_CODE_CONFIG, "every class of /s weighs 0");
+  sn_dataset_free(d);
   whole((set){NULL, NULL});
   remove(path);
 }

@@ -161,6 +161,9 @@ START_TEST(judges_keys_against_each_other) {
   refuses(IN "outputs: {y: {task: classification, labels: [cat, dog], class_weights: [1]}}\n",
           "one weight a label");
   refuses(IN "outputs: {y: {task: classification, class_weights: [0, 0]}}\n", "all 0");
+  refuses(IN "outputs: {y: {task: classification, labels: [cat, dog], class_weights: {cat: 0, dog: "
+             "0}}}\n",
+          "class_weights that are all 0");
   refuses(IN "outputs: {y: {task: multilabel, class_weights: balanced}}\n",
           "is for task classification");
   refuses(IN OUT "train: {optimizer: sgd, nesterov: true}\n", "needs momentum");

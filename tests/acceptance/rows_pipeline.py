@@ -60,6 +60,16 @@ def register(row, need, Failed):
             need(len(hashes) == 12, f"{work}: {len(hashes)} settings of 12")
         return sum(len(h) for h in by_work.values())
 
+    def command(run):
+        """The digits, by the command: the same parameters, and a report of the pipeline."""
+        train, _, config = run.digits
+        hashes = set()
+        for more in ((), ("--pipeline", "gpipe"), ("--pipeline", "1f1b"), ("--pipeline", "zb")):
+            r = run.train(train, config, "--micro-batches", 4, "--epochs", 1, "--devices", "cpu*2", "--objective", "spread", *more)
+            hashes.add(r["params_sha256"])
+            need(bool(more) == ("pipeline" in r), f"train {' '.join(more)}: pipeline in the report: {'pipeline' in r}")
+        need(len(hashes) == 1, f"digits: {len(hashes)} different sets of parameters from four schedules")
+
     def times(run):
         """Measured over simulated step: the median of rounds for each schedule."""
         figures = []
@@ -90,6 +100,7 @@ def register(row, need, Failed):
         for p, m in small:
             best = 100 * brute_force(p, m)
             need(lines[p, m]["zb"]["step"] == best, f"zero-bubble p {p} M {m}: {lines[p, m]['zb']['step']}, brute force {best}")
+        command(run)
         return (f"{n} chains on their forms, zero-bubble at its bound on all 224 and at brute force on {len(small)}; "
                 f"{bits(run)} trainings, one hash a model and M; measured/simulated {times(run)}")
 

@@ -2,8 +2,12 @@
 /* Micro-batches at once: whatever the schedule and the devices, the bits of one after the other. */
 #include <math.h>
 
+#include "core/autodiff.h"
 #include "layers/layers.h"
+#include "optim/optimize.h"
+#include "placement/microbatch.h"
 #include "placement/trainer.h"
+#include "tests/fail_alloc.h"
 #include "tests/placement/h3_batch.h"
 
 static const sn_h3_sizes tiny = {.name = "tiny",
@@ -301,6 +305,53 @@ START_TEST(mistakes) {
 }
 END_TEST
 
+/* ---- out of memory -------------------------------------------------------------------------- */
+
+static sn_status order_small(sn_graph *all, const sn_topology *topology) {
+  static const sn_pin pins[] = {{"dense", "cpu:0"}, {"dense_1", "cpu:1"}};
+  static const sn_optimizer_options sgd = {.struct_size = sizeof sgd, .kind = SN_SGD};
+  sn_place_options o = {.struct_size = sizeof o, .pins = pins, .n_pins = 2, .evals = 5};
+  sn_graph *train = NULL, *placed = NULL;
+  sn_placement *placement = NULL;
+  sn__micro_plan plan = {NULL, NULL, NULL, NULL};
+  int64_t extents[8] = {4};
+  sn_status status = sn__optimize(all, &sgd, SN_TRAIN_WHOLE, &train);
+  if (status == SN_OK) status = sn_place(train, topology, &o, &placement);
+  if (status == SN_OK) status = sn_placement_apply(placement, train, &placed);
+  if (status == SN_OK)
+    status = sn__micro_order(placed, topology, extents, SN__PIPE_ZERO_BUBBLE, 1, &plan);
+  sn__micro_plan_free(&plan);
+  sn_graph_free(placed);
+  sn_placement_free(placement);
+  sn_graph_free(train);
+  return status;
+}
+
+static sn_status unroll_small(void *arg) {
+  (void)arg;
+  sn_graph *g = NULL, *one = NULL, *all = NULL;
+  sn_topology *topology = NULL;
+  SN_TRY(sn_graph_create(&g));
+  sn_value x = sn_input(g, "x", SN_F32, 3);
+  sn_value h = sn_batch_norm(g, sn_dense(g, x, .units = 3));
+  sn_squared_loss(g, sn_dense(g, h, .units = 3), x);
+  sn_status status = sn_graph_status(g);
+  if (status == SN_OK) status = sn__differentiate(g, &one);
+  if (status == SN_OK) status = sn__micro_unroll(one, 3, &all);
+  if (status == SN_OK) status = sn_topology_parse("cpu*2", 2, &topology);
+  if (status == SN_OK) status = order_small(all, topology);
+  sn_topology_free(topology);
+  sn_graph_free(all);
+  sn_graph_free(one);
+  sn_graph_free(g);
+  return status;
+}
+
+START_TEST(every_allocation) {
+  ck_assert_int_gt(sn_fail_alloc_every_call(unroll_small, NULL), 100);
+}
+END_TEST
+
 static Suite *pipeline_run_suite(void) {
   Suite *suite = suite_create("pipeline_run");
   TCase *c = tcase_create("bits");
@@ -309,6 +360,7 @@ static Suite *pipeline_run_suite(void) {
   tcase_add_test(c, everything_that_could_tell_parts_apart);
   tcase_add_test(c, a_chain_keeps_what_its_schedule_says);
   tcase_add_test(c, mistakes);
+  tcase_add_test(c, every_allocation);
   suite_add_tcase(suite, c);
   return suite;
 }

@@ -2,8 +2,10 @@
 #include "optim/optimize.h"
 
 #include <assert.h>
+#include <string.h>
 
 #include "core/autodiff.h"
+#include "ops/batch_norm/batch_norm.h"
 #include "ops/schedule/schedule.h"
 #include "ops/update.h"
 
@@ -205,6 +207,50 @@ static void add_updates(pass *p) {
   }
 }
 
+/* ---- commits of the backward pass ----------------------------------------------------------- */
+
+/* Puts node `at` behind all others. Nothing reads a commit's output. */
+static void move_last(sn_graph *g, uint32_t at) {
+  const uint32_t last = (uint32_t)g->n_nodes - 1;
+  const sn__node moved = g->nodes[at];
+  memmove(g->nodes + at, g->nodes + at + 1, (last - at) * sizeof *g->nodes);
+  g->nodes[last] = moved;
+  for (size_t i = 0; i < g->n_values; i++)
+    if (g->values[i].node >= at)
+      g->values[i].node = g->values[i].node == at ? last : g->values[i].node - 1;
+  for (size_t i = 0; i < g->n_nodes; i++)
+    if (g->nodes[i].origin > at) g->nodes[i].origin--;
+  for (size_t i = 0; i < g->n_variables; i++)
+    if (g->variables[i].commit >= at)
+      g->variables[i].commit = g->variables[i].commit == at ? last : g->variables[i].commit - 1;
+}
+
+/* Running statistics are written when the other variables are: when every gradient is finite. What
+ * tells comes after the gradients, so their commits go to the end. */
+static sn_status hold_commits(pass *p) {
+  sn_graph *g = p->g;
+  size_t left = g->n_nodes;
+  for (uint32_t i = 1; i < left;) {
+    if (g->nodes[i].op != &sn__op_batch_norm_commit) {
+      i++;
+      continue;
+    }
+    move_last(g, i);
+    left--;
+    sn__node *n = &g->nodes[g->n_nodes - 1];
+    sn__batch_norm_attrs *attrs = sn__arena_alloc(&g->arena, sizeof *attrs);
+    uint32_t *in = sn__arena_alloc(&g->arena, (n->n_in + 1) * sizeof *in);
+    if (attrs == NULL || in == NULL) return sn_status_out_of_memory();
+    memcpy(attrs, n->attrs, sizeof *attrs);
+    attrs->held = 1;
+    memcpy(in, n->in, n->n_in * sizeof *in);
+    in[n->n_in++] = g->scalars.control;
+    n->in = in;
+    n->attrs = attrs;
+  }
+  return SN_OK;
+}
+
 /* ---- the pass ------------------------------------------------------------------------------ */
 
 static sn_status find_trained(pass *p) {
@@ -233,7 +279,8 @@ static sn_status build(pass *p) {
   if (p->variant == SN_TRAIN_LAST) SN_TRY(total_gradients(p));
   SN_TRY(add_scalars(p));
   add_updates(p);
-  return sn_graph_status(p->g);
+  SN_TRY(sn_graph_status(p->g));
+  return hold_commits(p);
 }
 
 sn_status sn__optimize(const sn_graph *differentiated, const sn_optimizer_options *options,

@@ -54,8 +54,10 @@ SN_API SN_MUST_USE sn_status sn_trainer_create(const sn_graph *model,
 SN_API void sn_trainer_free(sn_trainer *trainer);
 
 /* One update of the variables from one batch. out_losses (may be NULL): for each loss of the model,
- * its mean over the batch. NUMERIC when a gradient is not finite: no variable and no slot was
- * written then; running statistics of batch norm follow every batch that is finite itself. */
+ * its mean over the batch. NUMERIC when a gradient is not finite: no variable, no slot and
+ * no running statistic was written then. (With micro-batches one after the other only the last
+ * one's statistics wait for that; those before it move them whenever they are finite themselves.)
+ */
 SN_API SN_MUST_USE sn_status sn_trainer_step(sn_trainer *trainer, const sn_feed *feeds,
                                              size_t n_feeds, double *out_losses);
 

@@ -8,6 +8,10 @@ static const sn__attr_def norm_attrs[] = {SN__FLOAT_ATTR(sn__batch_norm_attrs, m
                                           SN__FLOAT_ATTR(sn__batch_norm_attrs, epsilon),
                                           SN__INT_ATTR(sn__batch_norm_attrs, variance)};
 
+static const sn__attr_def commit_attrs[] = {
+    SN__FLOAT_ATTR(sn__batch_norm_attrs, momentum), SN__FLOAT_ATTR(sn__batch_norm_attrs, epsilon),
+    SN__INT_ATTR(sn__batch_norm_attrs, variance), SN__INT_ATTR(sn__batch_norm_attrs, held)};
+
 enum { IN_X, IN_SCALE, IN_SHIFT, IN_MEAN, IN_VARIANCE };
 
 static sn_status batch_norm_infer(sn__infer *c) {
@@ -40,7 +44,7 @@ static sn_status batch_norm_grad_infer(sn__infer *c) {
   return SN_OK;
 }
 
-/* running, stats of each micro-batch in order -> running */
+/* running, stats of each micro-batch in order, control if held -> running */
 static sn_status batch_norm_commit_infer(sn__infer *c) {
   c->out[0] = c->in[0];
   return SN_OK;
@@ -119,7 +123,7 @@ const sn_op_def sn__op_batch_norm_commit = {
     .max_inputs = -1,
     .n_outputs = 1,
     .flags = SN_OP_GRAD | SN_OP_COMMIT,
-    SN__ATTRS(sn__batch_norm_attrs, norm_attrs),
+    SN__ATTRS(sn__batch_norm_attrs, commit_attrs),
     .infer = batch_norm_commit_infer,
     .commits = {1},
     .cpu = sn__batch_norm_commit_cpu,

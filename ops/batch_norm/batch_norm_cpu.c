@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/batch_norm/batch_norm.h"
+#include "ops/update.h"
 #include "ops/vecmath.h"
 
 enum { COLS = 16 };
@@ -80,7 +81,13 @@ sn_status sn__batch_norm_grad_cpu(const sn__exec *e) {
 
 sn_status sn__batch_norm_commit_cpu(const sn__exec *e) {
   const sn__batch_norm_attrs *a = e->attrs;
-  for (int i = 1; i < e->n_in; i++) {
+  const int n = a->held != 0 ? e->n_in - 1 : e->n_in;
+  if (a->held != 0 && ((const double *)e->in[n].data)[SN__CONTROL_FINITE] == 0) {
+    sn__copy_rows(e->team, e->out[0].data, 0, e->in[0].data, 0, 1,
+                  (size_t)e->out[0].shape.dims[0] * sn_dtype_size(e->out[0].dtype));
+    return SN_OK;
+  }
+  for (int i = 1; i < n; i++) {
     const void *running = i == 1 ? e->in[0].data : e->out[0].data;
     if (e->in[0].dtype == SN_F32)
       commit_f32(a, running, e->in[i].data, e->out[0].data, e->out[0].shape.dims[0]);

@@ -213,6 +213,42 @@ START_TEST(test_nan_leaves_everything) {
 }
 END_TEST
 
+/* All that goes forward through the norm is finite, and gradients overflow: the step is refused,
+ * and running statistics stay where the other variables do. */
+START_TEST(test_overflow_leaves_statistics) {
+  sn_graph *g = NULL;
+  sn_trainer *t = NULL;
+  ck_sn_ok(sn_graph_create(&g));
+  sn_value x = sn_input(g, "x", SN_F32, 4), y = sn_input(g, "y", SN_F32, 2);
+  sn_value h = sn_batch_norm(g, sn_dense(g, x, .units = 3));
+  sn_squared_loss(g, sn_dense(g, h, .units = 2), y);
+  sn_trainer_options o = {.struct_size = sizeof o, .threads = 1, .optimizer = {.kind = SN_SGD}};
+  ck_sn_ok(sn_trainer_create(g, &o, &t));
+  float data[6 * 4], wanted[6 * 2];
+  for (int i = 0; i < 24; i++)
+    data[i] = (float)(i % 7) - 2.5f;
+  for (int i = 0; i < 12; i++)
+    wanted[i] = i % 3 == 0 ? 3e38f : -3e38f;
+  sn_feed feeds[] = {{.value = x, .data = data, .rows = 6},
+                     {.value = y, .data = wanted, .rows = 6}};
+  const sn_store *store = sn_trainer_store(t);
+  float before[3], after[3];
+  const char *const names[] = {"batch_norm/running_mean", "batch_norm/running_var"};
+  for (int k = 0; k < 2; k++) {
+    ck_sn_ok(sn_store_read(store, names[k], before, sizeof before));
+    ck_sn_fails(sn_trainer_step(t, feeds, 2, NULL), SN_CODE_NUMERIC, "");
+    ck_sn_ok(sn_store_read(store, names[k], after, sizeof after));
+    ck_assert_msg(memcmp(before, after, sizeof after) == 0, "'%s' was written", names[k]);
+  }
+  memset(wanted, 0, sizeof wanted);
+  ck_sn_ok(sn_trainer_step(t, feeds, 2, NULL));
+  ck_sn_ok(sn_store_read(store, names[1], after, sizeof after));
+  ck_assert_msg(memcmp(before, after, sizeof after) != 0, "'%s' was not written", names[1]);
+  sn_trainer_free(t);
+  sn_graph_free(g);
+}
+END_TEST
+
 static Suite *make_suite(void) {
   Suite *suite = suite_create("trainer");
   TCase *c = tcase_create("h3");
@@ -220,6 +256,7 @@ static Suite *make_suite(void) {
   tcase_add_test(c, test_learns);
   tcase_add_test(c, test_same_bits_everywhere);
   tcase_add_test(c, test_micro_batches);
+  tcase_add_test(c, test_overflow_leaves_statistics);
   tcase_add_test(c, test_mistakes);
   tcase_add_loop_test(c, test_bad_feeds, 0, 2);
   tcase_add_test(c, test_nan_leaves_everything);

@@ -113,6 +113,7 @@ typedef struct sn_plan_placed {
   size_t n_inputs, n_outputs;
   const uint32_t *inputs; /* values; 0: absent */
   const uint32_t *outputs;
+  uint32_t origin; /* of a backward node: the forward node that it goes with; 0: none */
 } sn_plan_placed;
 SN_API size_t sn_plan_placed_count(const sn_plan *plan);
 SN_API sn_plan_placed sn_plan_placed_at(const sn_plan *plan, size_t i);

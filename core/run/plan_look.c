@@ -11,6 +11,12 @@ static bool is_copy(const sn__node *n) {
   return (n->op->flags & SN_OP_COPY) != 0;
 }
 
+/* A gradient's sum goes with what made the value that it is the gradient of. */
+static uint32_t origin_of(const sn_graph *g, const sn__node *n) {
+  if (n->phase != SN_BACKWARD) return 0;
+  return n->origin != 0 || n->home == 0 ? n->origin : g->values[n->home].node;
+}
+
 size_t sn_plan_placed_count(const sn_plan *p) {
   return p->graph->n_nodes - 1;
 }
@@ -30,7 +36,8 @@ sn_plan_placed sn_plan_placed_at(const sn_plan *p, size_t i) {
                           .n_inputs = n->n_in,
                           .n_outputs = n->n_out,
                           .inputs = n->in,
-                          .outputs = n->out};
+                          .outputs = n->out,
+                          .origin = origin_of(p->graph, n)};
 }
 
 const char *sn_plan_value_name(const sn_plan *p, uint32_t value) {

@@ -64,7 +64,7 @@ static const char style[] =
     "svg .b{fill:var(--card)}svg .e{fill:none;stroke:var(--edge);stroke-width:1.4}"
     "svg .c{fill:none;stroke:var(--copy);stroke-width:2;stroke-dasharray:6 4}"
     "svg .cl{fill:var(--copy);font-size:11px;paint-order:stroke;stroke:var(--card);"
-    "stroke-width:4px;stroke-linejoin:round}"
+    "stroke-width:6px;stroke-linejoin:round}"
     "svg .bw{opacity:.62}svg .up{opacity:.36}\n";
 
 static void put_colours(FILE *f) {
@@ -213,7 +213,7 @@ static sn_status put_page(FILE *f, const sn_placement *placement, const sn_plan 
   put_costs(f, plan);
   fputs("<h2>Graph</h2>\n", f);
   put_key(f, plan);
-  SN_TRY(html_graph(f, placement, plan));
+  SN_TRY(html_graph(f, plan));
   fputs("<h2>Timeline of the step</h2>\n", f);
   put_key(f, plan);
   SN_TRY(html_timeline(f, plan));

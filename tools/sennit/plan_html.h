@@ -17,7 +17,7 @@ void html_text(FILE *f, const char *text);
 
 /* Modules as boxes in the colour of their device, from the inputs down; what flows between devices
  * is a copy, dashed and with its bytes. (plan_html_graph.c) */
-sn_status html_graph(FILE *f, const sn_placement *placement, const sn_plan *plan);
+sn_status html_graph(FILE *f, const sn_plan *plan);
 /* Queues over time, and memory over time. (plan_html_time.c) */
 sn_status html_timeline(FILE *f, const sn_plan *plan);
 sn_status html_memory(FILE *f, const sn_plan *plan);

@@ -19,6 +19,7 @@
 #include "core/device/desc.h"
 #include "core/graph_impl.h"
 #include "placement/pipeline.h"
+#include "placement/placement.h"
 
 /* `differentiated` (sn__differentiate) for `n_parts` micro-batches, 2 at least. */
 SN_MUST_USE sn_status sn__micro_unroll(const sn_graph *differentiated, uint32_t n_parts,
@@ -40,5 +41,13 @@ SN_MUST_USE sn_status sn__micro_order(sn_graph *placed, const sn_topology *topol
                                       const int64_t *extents, sn__pipe_rule rule, uint64_t seed,
                                       sn__micro_plan *out_plan);
 void sn__micro_plan_free(sn__micro_plan *plan);
+
+/* Where stages go when nobody has said: what sn_place() finds for a batch at once, or the model's
+ * modules in their order cut into 2, 3... pieces of like work, whichever has the shortest pipelined
+ * step. `train`: of a whole batch; `unrolled`: the same model's training graph in parts. */
+SN_MUST_USE sn_status sn__micro_place(const sn_graph *train, const sn_graph *unrolled,
+                                      const sn_topology *topology, const sn_place_options *options,
+                                      const int64_t *extents, sn__pipe_rule rule, uint64_t seed,
+                                      sn_placement **out_placement);
 
 #endif

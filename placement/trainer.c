@@ -8,6 +8,7 @@
 #include "core/autodiff.h"
 #include "core/graph_impl.h"
 #include "core/run/session_impl.h"
+#include "core/run/values.h"
 #include "core/sha256.h"
 #include "optim/optimize.h"
 #include "placement/microbatch.h"
@@ -65,25 +66,36 @@ static bool is_training(int which) {
   return which < N_VARIANTS || which == PIPELINE;
 }
 
-/* All micro-batches in one training graph, in the order of the pipeline's schedule. */
-static sn_status pipeline_graph(sn_trainer *t, sn_graph **out_placed) {
+static sn__pipe_rule rule_of(const sn_trainer *t) {
   static const sn__pipe_rule rules[] = {[SN_PIPELINE_GPIPE] = SN__PIPE_GPIPE,
                                         [SN_PIPELINE_1F1B] = SN__PIPE_1F1B,
                                         [SN_PIPELINE_ZERO_BUBBLE] = SN__PIPE_ZERO_BUBBLE};
-  sn_graph *one = NULL, *all = NULL, *train = NULL, *placed = NULL;
+  return rules[t->pipeline];
+}
+
+/* All micro-batches in one training graph. */
+static sn_status unrolled_graph(const sn_trainer *t, sn_graph **out_train) {
+  sn_graph *one = NULL, *all = NULL;
+  SN_TRY(sn__differentiate(t->model, &one));
+  sn_status status = sn__micro_unroll(one, (uint32_t)t->micro_batches, &all);
+  if (status == SN_OK) status = sn__optimize(all, &t->optimizer, SN_TRAIN_WHOLE, out_train);
+  sn_graph_free(one);
+  sn_graph_free(all);
+  return status;
+}
+
+/* The same placed, in the order of the pipeline's schedule. */
+static sn_status pipeline_graph(sn_trainer *t, sn_graph **out_placed) {
+  sn_graph *train = NULL, *placed = NULL;
   int64_t *extents = sn__calloc(t->n_symbols + 1, sizeof *extents);
   sn_status status = extents == NULL ? sn_status_out_of_memory() : SN_OK;
   for (size_t s = 0; status == SN_OK && s < t->n_symbols; s++)
     extents[s] = t->largest_part[s].count;
-  if (status == SN_OK) status = sn__differentiate(t->model, &one);
-  if (status == SN_OK) status = sn__micro_unroll(one, (uint32_t)t->micro_batches, &all);
-  if (status == SN_OK) status = sn__optimize(all, &t->optimizer, SN_TRAIN_WHOLE, &train);
+  if (status == SN_OK) status = unrolled_graph(t, &train);
   if (status == SN_OK) status = sn_placement_apply(t->placement, train, &placed);
   if (status == SN_OK)
-    status = sn__micro_order(placed, t->topology, extents, rules[t->pipeline], t->seed, &t->micro);
+    status = sn__micro_order(placed, t->topology, extents, rule_of(t), t->seed, &t->micro);
   sn__free(extents);
-  sn_graph_free(one);
-  sn_graph_free(all);
   sn_graph_free(train);
   if (status == SN_OK)
     *out_placed = placed;
@@ -179,6 +191,26 @@ static sn_status note_extents(sn_trainer *t, const sn_extent *extents, size_t n)
   return SN_OK;
 }
 
+/* For parts of the largest batch, or of a usual one. */
+static sn_status place_pipeline(sn_trainer *t, const sn_graph *train,
+                                const sn_place_options *options) {
+  sn_graph *unrolled = NULL;
+  int64_t *part = sn__calloc(t->n_symbols + 1, sizeof *part), parts = t->micro_batches;
+  if (part == NULL) return sn_status_out_of_memory();
+  for (size_t s = 0; s < t->n_symbols; s++) {
+    const sn__symbol *symbol = &t->model->symbols[s];
+    int64_t count = t->largest[s].count > 0 ? t->largest[s].count : sn__usual_extent(symbol);
+    part[s] = symbol->kind == SN_SYMBOL_LONGEST ? count : count / parts + (count % parts != 0);
+  }
+  sn_status status = unrolled_graph(t, &unrolled);
+  if (status == SN_OK)
+    status = sn__micro_place(train, unrolled, t->topology, options, part, rule_of(t), t->seed,
+                             &t->placement);
+  sn_graph_free(unrolled);
+  sn__free(part);
+  return status;
+}
+
 static sn_status decide_placement(sn_trainer *t, const sn_trainer_options *o) {
   sn_graph *train = NULL;
   SN_TRY(sn_training_graph(t->model, &t->optimizer, SN_TRAIN_WHOLE, &train));
@@ -194,7 +226,10 @@ static sn_status decide_placement(sn_trainer *t, const sn_trainer_options *o) {
     options.extents = extents;
     options.n_extents = t->n_symbols;
   }
-  if (status == SN_OK) status = sn_place(train, t->topology, &options, &t->placement);
+  if (status == SN_OK && t->pipeline != SN_PIPELINE_NONE)
+    status = place_pipeline(t, train, &options);
+  else if (status == SN_OK)
+    status = sn_place(train, t->topology, &options, &t->placement);
   if (status == SN_OK) status = sn_store_create(train, t->seed, &t->store);
   sn__free(extents);
   sn_graph_free(train);

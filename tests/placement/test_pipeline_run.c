@@ -273,6 +273,48 @@ START_TEST(a_chain_keeps_what_its_schedule_says) {
 }
 END_TEST
 
+/* Nobody says where: a chain that pays in two pieces is cut into two of like work. */
+START_TEST(a_chain_is_cut) {
+  enum { WIDE = 256, MANY = 512 };
+  sn_graph *g = NULL;
+  ck_sn_ok(sn_graph_create(&g));
+  sn_value x = sn_input(g, "x", SN_F32, WIDE), h = x;
+  for (int i = 0; i < 4; i++)
+    h = sn_dense(g, h, .units = WIDE, .activation = SN_TANH);
+  sn_squared_loss(g, h, x);
+  ck_sn_ok(sn_graph_status(g));
+  const sn_extent extents[] = {{"batch", MANY}};
+  sn_trainer_options o = {.struct_size = sizeof o,
+                          .devices = "cpu*2",
+                          .threads = 2,
+                          .micro_batches = 8,
+                          .pipeline = SN_PIPELINE_1F1B,
+                          .extents = extents,
+                          .n_extents = 1};
+  sn_trainer *t = NULL;
+  ck_sn_ok(sn_trainer_create(g, &o, &t));
+  const sn_placement *p = sn_trainer_placement(t);
+  ck_assert_int_eq(sn_placement_figures_of(p)->devices_used, 2);
+  for (size_t i = 0; i < sn_placement_module_count(p); i++) {
+    const sn_placement_module *m = sn_placement_module_at(p, i);
+    bool low = strcmp(m->path, "dense") == 0 || strcmp(m->path, "dense_1") == 0;
+    if (strncmp(m->path, "dense", 5) != 0) continue;
+    ck_assert_msg(m->device == (low ? 0 : 1), "'%s' is on %d", m->path, m->device);
+    ck_assert_ptr_nonnull(strstr(m->cause, "pipeline"));
+  }
+  float *data = h3_normals(1, 1, MANY * WIDE);
+  const sn_feed feed = {.value = x, .data = data, .rows = MANY};
+  double loss;
+  ck_sn_ok(sn_trainer_step(t, &feed, 1, &loss));
+  ck_assert_uint_eq(sn_trainer_pipeline(t).stages, 2);
+  ck_assert_uint_eq(sn_trainer_pipeline_stage(t, 0).in_flight, 2);
+  ck_assert_uint_eq(sn_trainer_pipeline_stage(t, 1).in_flight, 1);
+  free(data);
+  sn_trainer_free(t);
+  sn_graph_free(g);
+}
+END_TEST
+
 START_TEST(mistakes) {
   sn_value in[2];
   sn_graph *g = new_chain(in);
@@ -359,6 +401,7 @@ static Suite *pipeline_run_suite(void) {
   tcase_add_test(c, ragged_branches);
   tcase_add_test(c, everything_that_could_tell_parts_apart);
   tcase_add_test(c, a_chain_keeps_what_its_schedule_says);
+  tcase_add_test(c, a_chain_is_cut);
   tcase_add_test(c, mistakes);
   tcase_add_test(c, every_allocation);
   suite_add_tcase(suite, c);

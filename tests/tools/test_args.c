@@ -115,15 +115,9 @@ START_TEST(names_each_mistake) {
 END_TEST
 
 START_TEST(says_what_this_version_lacks) {
-  refuses("train", "--trace t.json", "--trace is not in version");
-  refuses("train", "--trace=t.json", "--trace is not in version");
-  refuses("plan", "--profile p", "--profile is not in version");
-  refuses("plan", "--html", "--html is not in version");
   refuses("export", "--format onnx",
           "--format onnx is not in version " SN_VERSION "; use safetensors");
   const arg_command *found;
-  ck_sn_fails(args_find_command(sn__commands, sn__command_count, "place", &found), SN_CODE_CONFIG,
-              "command 'place' is not in version");
   ck_sn_fails(args_find_command(sn__commands, sn__command_count, "devcies", &found), SN_CODE_CONFIG,
               "did you mean 'devices'?");
   ck_sn_ok(args_find_command(sn__commands, sn__command_count, "devices", &found));

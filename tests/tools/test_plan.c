@@ -85,7 +85,6 @@ START_TEST(mistakes_are_one_line) {
   sennit_fails(2, "did you mean 'strokes'", "plan " FILES "--set placement.stroke=cpu:0");
   sennit_fails(2, "cpu:3", "plan " FILES "--devices 'cpu*2' --set placement.strokes=cpu:3");
   sennit_fails(1, "/nowhere/p.dot: cannot write", "plan " FILES "--dot /nowhere/p.dot");
-  sennit_fails(2, "--html", "plan " FILES "--html x.html");
 }
 END_TEST
 

@@ -10,6 +10,8 @@ static sn_status report(const arg_set *args, ui_state *ui, const sn_trainer *tra
   const sn_plan *plan = sn_trainer_plan(trainer);
   const char *dot = args_text(args, "--dot");
   if (dot != NULL) SN_TRY(plan_write_dot(dot, placement, plan));
+  const char *save = args_text(args, "--save-placement");
+  if (save != NULL) SN_TRY(pins_save(save, placement));
   const char *html = args_text(args, "--html");
   if (html != NULL) SN_TRY(plan_write_html(html, placement, plan, costs, insight));
   if (args_given(args, "--json")) return plan_print_json(stdout, placement, plan, costs, insight);

@@ -35,6 +35,10 @@ static const char *const workloads[] = {"h3", "inception", NULL};
 #define CHECKPOINT                                                                                 \
   TEXT("--checkpoint", "FILE", "checkpoint, or the folder that train wrote", NEEDED)
 #define PLACEMENT TEXT("--placement", "FILE", "place modules as this file says", OPTIONAL)
+#define SAVE_PLACEMENT                                                                             \
+  TEXT("--save-placement", "FILE",                                                                 \
+       "write the placement found: a line a module, to edit and give back with --placement",       \
+       .writes = ARG_OPENS)
 #define OBJECTIVE                                                                                  \
   CHOICE("--objective", objectives,                                                                \
          "time: as many devices as pay (default); spread: every device", OPTIONAL)
@@ -74,6 +78,7 @@ static const arg_row plan_rows[] = {
     OBJECTIVE,
     PLACEMENT,
     SET,
+    SAVE_PLACEMENT,
     TEXT("--dot", "FILE", "write the placed graph for Graphviz", .writes = ARG_OPENS),
     PROFILE,
     SAVE_PROFILE,
@@ -100,7 +105,7 @@ static const arg_row train_rows[] = {
     CHOICE("--precision", precisions, "of products; weights stay f32 (default f32)", OPTIONAL),
     OBJECTIVE,
     PLACEMENT,
-    TEXT("--save-placement", "FILE", "write the placement found", .writes = ARG_OPENS),
+    SAVE_PLACEMENT,
     WHOLE("--epochs", "times the data is seen: the schedule's horizon", 1, 1e6),
     WHOLE("--stop-after", "end after so many epochs, the horizon unchanged", 1, 1e6),
     WHOLE("--steps", "end after so many steps", 1, BIG),

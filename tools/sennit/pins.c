@@ -147,7 +147,7 @@ sn_status pins_save(const char *path, const sn_placement *placement) {
   for (size_t i = 0; i < sn_placement_module_count(placement); i++) {
     const sn_placement_module *m = sn_placement_module_at(placement, i);
     if (*m->path == '\0') continue;
-    fprintf(file, "\"%s\": %s\n", m->path, topology->devices[m->device].name);
+    fprintf(file, "\"%s\": %s  # %s\n", m->path, topology->devices[m->device].name, m->cause);
   }
   bool bad = ferror(file) != 0;
   if (fclose(file) != 0 || bad)

@@ -48,30 +48,35 @@ static int64_t step_of(const sn__pipe *p, sn__pipe_rule rule) {
   return ns;
 }
 
+/* Check writes down every assert that holds, and here are millions. */
+#define must(what)                                                                                 \
+  do {                                                                                             \
+    if (!(what)) ck_abort_msg("not so: %s", #what);                                                \
+  } while (0)
+
 /* Written anew, from the definition: what a schedule's times must keep to. Peaks from times. */
 static void check_times(const sn__pipe *p, const sn__pipe_schedule *s) {
   uint32_t n = sn__pipe_task_count(p);
   for (uint32_t t = 0; t < n; t++) {
     uint32_t m = sn__pipe_micro_of(p, t), st = sn__pipe_stage_of(p, t);
-    ck_assert_int_eq(s->finish[t] - s->start[t], p->ns[t]);
-    if (t % 3 != SN__PIPE_F) ck_assert_int_ge(s->start[t], s->finish[t - 1]);
+    must(s->finish[t] - s->start[t] == p->ns[t]);
+    if (t % 3 != SN__PIPE_F) must(s->start[t] >= s->finish[t - 1]);
     for (uint32_t e = 0; e < p->n_edges; e++) {
       const sn__pipe_edge *edge = &p->edges[e];
       size_t copy = ((size_t)e * p->n_micro + m) * 2;
       bool apart = p->device[edge->from] != p->device[edge->to];
       if (t % 3 == SN__PIPE_F && edge->to == st)
-        ck_assert_int_ge(s->start[t], s->finish[sn__pipe_task(p, edge->from, m, SN__PIPE_F)] +
-                                          (apart ? p->copy_ns[copy] : 0));
+        must(s->start[t] >= s->finish[sn__pipe_task(p, edge->from, m, SN__PIPE_F)] +
+                                (apart ? p->copy_ns[copy] : 0));
       if (t % 3 == SN__PIPE_B && edge->from == st)
-        ck_assert_int_ge(
-            s->start[t],
-            s->finish[sn__pipe_task(p, edge->to, m, s->glued ? SN__PIPE_W : SN__PIPE_B)] +
-                (apart ? p->copy_ns[copy + 1] : 0));
+        must(s->start[t] >=
+             s->finish[sn__pipe_task(p, edge->to, m, s->glued ? SN__PIPE_W : SN__PIPE_B)] +
+                 (apart ? p->copy_ns[copy + 1] : 0));
     }
   }
   for (int d = 0; d < p->n_devices; d++)
     for (uint32_t i = s->first[d] + 1; i < s->first[d + 1]; i++)
-      ck_assert_int_ge(s->start[s->order[i]], s->finish[s->order[i - 1]]);
+      must(s->start[s->order[i]] >= s->finish[s->order[i - 1]]);
   for (uint32_t st = 0; st < p->n_stages; st++) {
     uint32_t peak = 0;
     for (uint32_t m = 0; m < p->n_micro; m++) {
@@ -93,7 +98,7 @@ START_TEST(gpipe_and_1f1b_are_their_closed_forms) {
   static const int64_t times[][3] = {{1, 1, 1},  {100, 100, 100}, {10, 13, 9},
                                      {20, 7, 5}, {3, 40, 1},      {7, 9, 0}};
   for (uint32_t p = 2; p <= 8; p++)
-    for (uint32_t m = 1; m <= 32; m += SN_SANITIZED ? 3 : 1)
+    for (uint32_t m = 1; m <= 32; m += SN_SANITIZED ? 5 : 1)
       for (size_t k = 0; k < sizeof times / sizeof *times; k++) {
         int64_t f = times[k][0], b = times[k][1], w = times[k][2], all = f + b + w;
         sn__pipe *pipe = uniform_chain(p, m, f, b, w);

@@ -45,6 +45,7 @@ static sn_trainer *new_trainer(const sn_graph *g, const setting *s) {
       .seed = 7,
       .placement = {.struct_size = sizeof o.placement,
                     .objective = s->n_pins > 0 ? SN_OBJECTIVE_TIME : SN_OBJECTIVE_SPREAD,
+                    .evals = 20,
                     .pins = s->pins,
                     .n_pins = s->n_pins}};
   sn_trainer *t = NULL;

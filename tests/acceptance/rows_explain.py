@@ -13,6 +13,25 @@ trunk: {hidden: [64]}
 train: {optimizer: adam, learning_rate: 0.001, batch: 128, epochs: 1}
 """
 
+HEAVY = """inputs:
+  dense:    {kind: dense, path: /dense, hidden: [256, 256]}
+  sequence: {kind: sequence, path: /sequence, encoder: lstm, units: 128, bidirectional: true, pool: mean}
+  set:      {kind: set, path: /set, encoder: deepsets, phi: [128, 128], pool: mean, rho: [128]}
+  again:    {kind: sequence, path: /sequence, encoder: gru, units: 96, bidirectional: true, pool: mean}
+outputs:
+  outcome: {path: /outcome, task: classification}
+trunk: {hidden: [256]}
+train: {optimizer: adam, learning_rate: 0.001, batch: 128, epochs: 1}
+"""
+
+SMALL = """inputs:
+  dense: {kind: dense, path: /dense, hidden: [64]}
+outputs:
+  outcome: {path: /outcome, task: classification}
+trunk: {hidden: [64]}
+train: {optimizer: adam, learning_rate: 0.001, batch: 64, epochs: 1}
+"""
+
 STAGES = """inputs:
   dense: {kind: dense, path: /dense, hidden: [1024, 1024, 1024, 1024]}
 outputs:
@@ -133,6 +152,40 @@ def register(row, need, Failed):
                 bad.append(f"{name} {ratio:.3f}")
         need(not bad, f"not within 10%: {', '.join(bad)}; all: {'; '.join(said)}")
         return "; ".join(said)
+
+    @row("p7", "it pays: measured speed-up against the simulated one")
+    def pays(run):
+        said, bad = [], []
+        work = [("h3-M", *run.h3("M"), 40), ("two branches", run.h3("M")[0], config(run, "branches", BRANCHES), 30)]
+        if not run.a.quick:
+            work += [("h3-L", *run.h3("L"), 10), ("a heavy branch", run.h3("M")[0], config(run, "heavy", HEAVY), 30)]
+            block = os.path.join(run.dir, "block")
+            if run.call("bench", "inception", "--size", "M", "--write", block).returncode == 0:
+                work.append(("four paths", os.path.join(block, "data.h5"), os.path.join(block, "model.yaml"), 30))
+        for name, data, yaml, steps in work:
+            tries = []
+            for _ in range(1 if run.a.quick or name == "h3-L" else 3):
+                plan = run.json("plan", "--data", data, "--config", yaml, "--devices", "cpu*2", "--threads", 2, "--profile",
+                                5 if run.a.quick else steps, timeout=3600)
+                costs = plan["costs"]
+                if "alone_measured_step_ms" not in costs:
+                    tries.append((1.0, 1.0, 1.0))  # one device is best: nothing to gain, nothing promised
+                    continue
+                measured = costs["alone_measured_step_ms"] / costs["measured_step_ms"]
+                simulated = costs["alone_predicted_step_ms"] / costs["predicted_step_ms"]
+                tries.append((measured / simulated, measured, simulated))
+            part, measured, simulated = sorted(tries)[len(tries) // 2]
+            certified = f", certified {plan['certified']}" if "certified" in plan else ""
+            said.append(f"{name} {measured:.2f}x of {simulated:.2f}x ({part:.2f}{certified})")
+            if part < (0.4 if run.a.quick else 0.9):
+                bad.append(f"{name} {part:.2f}")
+        plan = run.json("plan", "--data", run.h3("S")[0], "--config", config(run, "small", SMALL), "--devices", "cpu*2",
+                        "--threads", 2, "--profile", 20)
+        need(plan["devices_used"] == 1, f"a 64-unit MLP is spread over {plan['devices_used']} devices")
+        need("copies would" in plan["sentence"] or any("copies would" in m["cause"] for m in plan["modules"]),
+             f"a 64-unit MLP is not told why: {plan['sentence']}")
+        need(not bad, f"below 0.9 of the simulated: {', '.join(bad)}; all: {'; '.join(said)}")
+        return "; ".join(said) + "; a 64-unit MLP stays on one device and says why"
 
     @row("p12", "the page and the trace")
     def page(run):

@@ -2,6 +2,7 @@
 #include "tools/sennit/costs.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -198,10 +199,41 @@ static sn_status measure_round(task *t, ui_state *ui, sn_measurement *m, int64_t
     *out_same = same_placement(sn_trainer_placement(b.trainer), sn_trainer_placement(next));
     /* The plan that ran; its topology shares the profile, so it has the new costs. */
     status = compare(sn_trainer_plan(b.trainer), &timed, out);
+    const sn_placement_figures *f = sn_placement_figures_of(sn_trainer_placement(next));
+    bool several = f->devices_used > 1;
+    snprintf(out->alone_device, sizeof out->alone_device, "%s",
+             several ? t->topology->devices[f->one_device].name : "");
   }
   sn_trainer_free(next);
   timing_free(&timed);
   bench_close(&b);
+  return status;
+}
+
+/* The device that is best alone, with the others idle. */
+static sn_status measure_alone(task *t, ui_state *ui, int64_t steps, const char *device,
+                               costs_figures *out) {
+  task alone = *t;
+  sn_profile *profile = NULL;
+  sn_measurement *m = NULL;
+  costs_figures figures = {.steps = 0};
+  bool same = false;
+  int d = sn_topology_find(t->topology, device);
+  alone.options.placement.n_pins = 0;
+  sn_status status = sn_topology_create(&t->topology->devices[d], 1, &alone.topology);
+  alone.options.topology = alone.topology;
+  if (status == SN_OK) status = sn_profile_create(&profile);
+  if (status == SN_OK) status = sn_measurement_create(&m);
+  if (status == SN_OK) sn_topology_set_profile(alone.topology, profile);
+  if (status == SN_OK) status = measure_round(&alone, ui, m, steps, profile, &figures, &same);
+  if (status == SN_OK) {
+    out->alone_measured_ms = figures.measured_ms;
+    out->alone_predicted_ms = figures.predicted_ms;
+    snprintf(out->alone_device, sizeof out->alone_device, "%s", device);
+  }
+  sn_measurement_free(m);
+  sn_profile_free(profile);
+  sn_topology_free(alone.topology);
   return status;
 }
 
@@ -216,6 +248,11 @@ static sn_status measure_rounds(task *t, ui_state *ui, int64_t steps, sn_profile
   while (status == SN_OK && !same && out->rounds < ROUNDS_MOST)
     status = measure_round(t, ui, m, steps, profile, out, &same);
   sn_measurement_free(m);
+  if (status == SN_OK && *out->alone_device != '\0' && t->pins.count == 0) {
+    char device[SN_DEVICE_NAME_SIZE];
+    memcpy(device, out->alone_device, sizeof device);
+    status = measure_alone(t, ui, steps, device, out);
+  }
   return status;
 }
 
@@ -273,6 +310,14 @@ void costs_show(ui_state *ui, const sn_plan *plan, const costs_figures *f) {
             "predicted %.3f ms (%+.1f %%)",
             (long long)f->steps, f->rounds, (long long)f->steps, f->measured_ms, f->predicted_ms,
             100 * (f->ratio - 1));
+  if (f->alone_measured_ms > 0)
+    ui_line(ui,
+            "%s alone, the others idle: %.3f ms (median), predicted %.3f ms: the devices make "
+            "it %.2f times as fast%s",
+            f->alone_device, f->alone_measured_ms, f->alone_predicted_ms,
+            f->alone_measured_ms / f->measured_ms,
+            f->alone_measured_ms < f->measured_ms ? ", so this one device is the better choice"
+                                                  : "");
 }
 
 sn_status costs_json(json_report *r, cJSON *into, const sn_plan *plan, const costs_figures *f) {
@@ -291,5 +336,10 @@ sn_status costs_json(json_report *r, cJSON *into, const sn_plan *plan, const cos
   json_number(r, o, "predicted_step_ms", f->predicted_ms);
   json_number(r, o, "ratio", f->ratio);
   json_number(r, o, "worst_ratio", f->worst);
+  if (f->alone_measured_ms > 0) {
+    json_text(r, o, "alone_device", f->alone_device);
+    json_number(r, o, "alone_measured_step_ms", f->alone_measured_ms);
+    json_number(r, o, "alone_predicted_step_ms", f->alone_predicted_ms);
+  }
   return SN_OK;
 }

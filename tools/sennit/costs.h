@@ -19,6 +19,11 @@ typedef struct costs_figures {
   double predicted_ms; /* median over the same steps */
   double ratio;        /* median of predicted over measured, step by step */
   double worst;        /* farthest from 1 of a tenth of the steps: not noise alone */
+  /* The same steps on the best device with the others idle: devices that share a memory or a clock
+   * slow one another down, so costs measured side by side are too dear for it. 0: the plan uses one
+   * device, or pins keep it on several. */
+  double alone_measured_ms, alone_predicted_ms;
+  char alone_device[SN_DEVICE_NAME_SIZE];
 } costs_figures;
 
 /* Behind task_build(): reads or measures as the options say and hangs the profile on the task's

@@ -108,6 +108,11 @@ static void put_cards(FILE *f, const sn_placement *placement, const costs_figure
              (long long)costs->steps, costs->predicted_ms);
     put_card(f, figure, words);
   }
+  if (costs->alone_measured_ms > 0) {
+    snprintf(figure, sizeof figure, "%.3f ms", costs->alone_measured_ms);
+    snprintf(words, sizeof words, "measured on %s with the others idle", costs->alone_device);
+    put_card(f, figure, words);
+  }
   snprintf(figure, sizeof figure, "%.3f ms", ms(p->lower_bound_ns));
   snprintf(words, sizeof words, "no plan is faster: the step is %.2f of this bound",
            p->lower_bound_ns > 0 ? (double)p->predicted_step_ns / (double)p->lower_bound_ns : 1.0);

@@ -49,7 +49,7 @@ sn_status sn__flow_create(int n_devices, uint32_t n_classes, uint32_t n_tasks, u
   if (n_devices < 1 || n_devices > DEVICES_MOST)
     return sn_status_make(SN_CODE_INVALID, "placement: %d devices; there are 1 to %d", n_devices,
                           DEVICES_MOST);
-  if (n_links < 0 || n_links > UINT8_MAX) return invalid_size("more kinds of link than 255");
+  if (n_links < 0 || n_links > UINT16_MAX) return invalid_size("more kinds of link than 65535");
   sn__flow *f = sn__calloc(1, sizeof *f);
   if (f == NULL) return sn_status_out_of_memory();
   f->n_devices = n_devices;

@@ -50,8 +50,8 @@ typedef struct sn__flow {
   uint32_t *value_base;
   /* How long a copy takes: pairs of devices fall into a few kinds of link. */
   int n_links;
-  uint8_t *link_of; /* [n_devices * n_devices] row = from; the diagonal is not read */
-  int64_t *copy_ns; /* [n_values * n_links] */
+  uint16_t *link_of; /* [n_devices * n_devices] row = from; the diagonal is not read */
+  int64_t *copy_ns;  /* [n_values * n_links] */
   /* Copies to one device follow one another (the executor's copy queue); else they take their time
    * beside each other, however many. */
   bool copies_queue;

@@ -169,6 +169,93 @@ static sn_status try_lists(sn__search *s, plan *p) {
   return SN_OK;
 }
 
+/* Classes in the order of their first tasks, cut into pieces of about equal work, one a device. */
+static void cut(const sn__flow *f, const uint32_t *order, const int64_t *work, int64_t total,
+                int pieces, int *devices) {
+  int64_t done = 0;
+  for (uint32_t i = 0; i < f->n_classes; i++) {
+    uint32_t c = order[i];
+    int64_t middle = done + work[c] / 2;
+    int d = (int)(middle / (total / pieces + 1));
+    devices[c] = d < pieces ? d : pieces - 1;
+    for (int e = 0; e < f->n_devices && !sn__allowed(f, c, devices[c]); e++)
+      devices[c] = e;
+    done += work[c];
+  }
+}
+
+/* Depth first: what a task feeds comes right behind it, as far as it is ready. */
+static uint32_t walk_deep(const sn__flow *f, uint32_t *waits, uint32_t *stack, uint32_t *out) {
+  uint32_t n = 0, top = 0;
+  for (uint32_t i = 0; i < f->n_tasks; i++)
+    waits[i] = 0;
+  for (uint32_t i = 0; i < f->n_reads; i++)
+    if (f->value_task[f->reads[i].value] != SN__FLOW_NONE) waits[f->reads[i].task]++;
+  for (uint32_t t = f->n_tasks; t-- > 0;)
+    if (waits[t] == 0) stack[top++] = t;
+  while (top > 0) {
+    uint32_t t = stack[--top];
+    out[n++] = t;
+    for (uint32_t o = f->first_output[t]; o < f->first_output[t + 1]; o++)
+      for (uint32_t r = f->first_reader[f->outputs[o]]; r < f->first_reader[f->outputs[o] + 1]; r++)
+        if (--waits[f->reads[r].task] == 0) stack[top++] = f->reads[r].task;
+  }
+  return n;
+}
+
+/* Tasks' classes, each where its first task stands; then those without tasks. */
+static void order_classes(const sn__flow *f, const uint32_t *tasks, bool *seen, uint32_t *order) {
+  uint32_t n = 0;
+  memset(seen, 0, f->n_classes * sizeof *seen);
+  for (uint32_t i = 0; i < f->n_tasks + f->n_classes; i++) {
+    uint32_t c = i < f->n_tasks ? f->task_class[tasks[i]] : i - f->n_tasks;
+    if (!seen[c]) order[n++] = c;
+    seen[c] = true;
+  }
+}
+
+/* Contiguous pieces of two linear orders. With as many classes as devices or more, and work in
+ * each, every device has some: what `spread` begins with. */
+static sn_status try_slices(sn__search *s, plan *p) {
+  const sn__flow *f = s->flow;
+  size_t nt = (size_t)f->n_tasks + 1, nc = (size_t)f->n_classes + 1;
+  uint32_t *tasks = sn__calloc(3 * nt, sizeof *tasks), *order = sn__calloc(nc, sizeof *order);
+  int64_t *work = sn__calloc(nc, sizeof *work), total = 0;
+  bool *seen = sn__calloc(nc, sizeof *seen);
+  sn_status status = tasks == NULL || order == NULL || work == NULL || seen == NULL
+                         ? sn_status_out_of_memory()
+                         : SN_OK;
+  for (uint32_t c = 0; status == SN_OK && c < f->n_classes; c++) {
+    for (int d = 0; d < f->n_devices && work[c] == 0; d++)
+      if (sn__allowed(f, c, d)) work[c] = sn__flow_class_ns(f, c, d) + 1;
+    total += work[c];
+  }
+  for (int deep = 0; status == SN_OK && deep < 2; deep++) {
+    if (deep == 0)
+      memcpy(tasks, f->topological, (size_t)f->n_tasks * sizeof *tasks);
+    else
+      walk_deep(f, tasks + nt, tasks + 2 * nt, tasks);
+    order_classes(f, tasks, seen, order);
+    for (int k = 2; k <= f->n_devices && s->evals < s->budget;
+         k = k < 4 || 2 * k > f->n_devices ? k + 1 : 2 * k) {
+      cut(f, order, work, total, k, p->devices);
+      sn__consider(s, p->devices, NULL, sn__judge(s, p->devices, NULL, s->cost, NULL));
+    }
+    for (uint32_t i = 0; s->options->spread && i < f->n_classes; i++) {
+      p->devices[order[i]] = (int)(i % (uint32_t)f->n_devices);
+      for (int e = 0; e < f->n_devices && !sn__allowed(f, order[i], p->devices[order[i]]); e++)
+        p->devices[order[i]] = e;
+    }
+    if (s->options->spread)
+      sn__consider(s, p->devices, NULL, sn__judge(s, p->devices, NULL, s->cost, NULL));
+  }
+  sn__free(tasks);
+  sn__free(order);
+  sn__free(work);
+  sn__free(seen);
+  return status;
+}
+
 /* Every way to put groups on devices, where there are few. */
 static void try_groups(sn__search *s, plan *p) {
   const sn__flow *f = s->flow;
@@ -320,7 +407,8 @@ static sn_status find_plan(sn__search *s, sn__makespan_result *out) {
     try_one_device(s, &p, out);
     if (s->flow->n_devices > 1 && s->cost > out->lower_bound) {
       try_groups(s, &p);
-      status = try_lists(s, &p);
+      status = try_slices(s, &p);
+      if (status == SN_OK) status = try_lists(s, &p);
       if (status == SN_OK) status = improve(s, &p, out->lower_bound);
     }
   }
@@ -330,13 +418,15 @@ static sn_status find_plan(sn__search *s, sn__makespan_result *out) {
 
 /* The default: about a second's worth, of large problems more. */
 static int64_t default_evals(const sn__flow *f) {
-  int64_t evals = 4000000 / ((int64_t)f->n_tasks + 1);
+  int64_t evals = 1500000 / ((int64_t)f->n_tasks + 1);
   return evals < 2000 ? 2000 : evals > 20000 ? 20000 : evals;
 }
 
 static sn_status hand_over(sn__search *s, sn__makespan_result *out) {
   const sn__flow *f = s->flow;
   sn__flow_step step = {.peak_bytes = s->peak};
+  /* An order of its own only where it is of use. */
+  if (s->prioritised && sn__judge(s, s->devices, NULL, 0, NULL) <= s->cost) s->prioritised = false;
   sn__flow_simulate(s->simulator, s->devices, s->prioritised ? s->priorities : NULL, &step);
   out->makespan = step.makespan;
   out->fits = lacking(f, s->peak) == 0;

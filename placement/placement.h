@@ -33,7 +33,7 @@ typedef struct sn_place_options {
   size_t n_pins;
   const int64_t *extents; /* by symbol: the batch that costs are taken for; NULL: a typical one */
   size_t n_extents;
-  int64_t evals; /* simulated steps the search may take; 0 means 2000 */
+  int64_t evals; /* simulated steps the search may take; 0: what a second is enough for */
   uint64_t seed;
 } sn_place_options;
 
@@ -50,14 +50,17 @@ typedef struct sn_placement_module {
 
 typedef struct sn_placement_figures {
   int64_t predicted_step_ns;
-  int64_t lower_bound_ns; /* max(critical path on the fastest devices, all work over all devices) */
+  int64_t lower_bound_ns; /* no plan of this graph on these devices takes less */
   int64_t one_device_ns;  /* the step on the best single device */
   int one_device;         /* which that is */
   int64_t evals;
   int devices_used;
   int64_t copy_ns; /* all copies of the step, added up */
   uint64_t copy_bytes;
-  bool memory_fits; /* on the simulated peak; the memory plan decides */
+  bool memory_fits;  /* on the simulated peak; the memory plan decides */
+  bool certified;    /* proved: no placement and order take less than predicted_step_ns */
+  const char *bound; /* which bound lower_bound_ns is, in words: "critical path"; static */
+  bool ordered;      /* an order was found that beats longest remaining path first */
 } sn_placement_figures;
 
 /* `graph` is a forward or a training graph. CONFIG: a pin that matches no module or names no

@@ -2,7 +2,6 @@
 /* From a graph to the solver's problem: homes, units, costs. */
 #include "placement/problem.h"
 
-#include <assert.h>
 #include <string.h>
 
 #include "core/run/values.h"
@@ -95,40 +94,7 @@ static sn_status choose_extents(const sn_graph *g, const int64_t *given, size_t 
   return SN_OK;
 }
 
-static sn_status measure_values(sn__problem *p, const int64_t *extents) {
-  const sn_graph *g = p->graph;
-  for (uint32_t v = 1; v < g->n_values; v++) {
-    size_t bytes = 0;
-    if (!sn__value_bytes(g, v, extents, &bytes))
-      return sn_status_make(SN_CODE_INVALID, "'%s' is too large for memory; use a smaller batch",
-                            g->values[v].name);
-    p->value_bytes[v] = bytes;
-  }
-  return SN_OK;
-}
-
-static sn_status make_costs(sn__problem *p, const int64_t *extents) {
-  const sn_graph *g = p->graph;
-  int nd = p->topology->n_devices;
-  p->value_bytes = sn__calloc(g->n_values, sizeof *p->value_bytes);
-  p->unit_bytes = sn__calloc(p->n_units + 1, sizeof *p->unit_bytes);
-  p->task_ns = sn__calloc((size_t)p->n_tasks * (size_t)nd + 1, sizeof *p->task_ns);
-  if (p->value_bytes == NULL || p->unit_bytes == NULL || p->task_ns == NULL)
-    return sn_status_out_of_memory();
-  SN_TRY(measure_values(p, extents));
-  for (uint32_t t = 0; t < p->n_tasks; t++) {
-    if (p->tasks[t].view) continue;
-    for (int d = 0; d < nd; d++)
-      SN_TRY(sn__node_device_ns(g, p->topology, extents, p->tasks[t].node, d,
-                                &p->task_ns[(size_t)t * (size_t)nd + (size_t)d], NULL));
-  }
-  for (size_t i = 1; i < g->n_nodes; i++)
-    if (g->nodes[i].op == &sn__op_variable || g->nodes[i].op == &sn__op_constant)
-      p->unit_bytes[p->unit_of_node[i]] += p->value_bytes[g->nodes[i].out[0]];
-  return SN_OK;
-}
-
-/* ---- tasks and edges ----------------------------------------------------------------------- */
+/* ---- tasks and values ---------------------------------------------------------------------- */
 
 /* What a plan of this graph computes: see sn__problem_create(). A graph without any of it (one that
  * is being looked at) runs as a whole. */
@@ -152,22 +118,31 @@ static sn_status mark_needed(const sn_graph *g, bool *needed) {
   return status;
 }
 
-static void add_reads(sn__problem *p, uint32_t to) {
+/* Numbers tasks and values in the graph's order, which is what ties go by in the schedule, too. */
+static sn_status number(sn__problem *p, const bool *needed) {
   const sn_graph *g = p->graph;
-  const sn__node *n = &g->nodes[p->tasks[to].node];
-  for (uint32_t k = 0; k < n->n_in; k++) {
-    uint32_t value = n->in[k];
-    if (value == 0) continue;
-    bool twice = false;
-    for (uint32_t e = p->first_edge[to]; !twice && e < p->n_edges; e++)
-      twice = p->edges[e].value == value;
-    if (twice) continue;
-    uint32_t producer = g->values[value].node;
-    p->edges[p->n_edges++] = (sn__problem_edge){.from = p->task_of_node[producer],
-                                                .to = to,
-                                                .value = value,
-                                                .from_unit = p->unit_of_node[producer]};
+  p->task_of_node = sn__alloc(g->n_nodes * sizeof *p->task_of_node);
+  p->node_of_task = sn__calloc(g->n_nodes, sizeof *p->node_of_task);
+  p->value_number = sn__alloc(g->n_values * sizeof *p->value_number);
+  p->value_of = sn__calloc(g->n_values, sizeof *p->value_of);
+  if (p->task_of_node == NULL || p->node_of_task == NULL || p->value_number == NULL ||
+      p->value_of == NULL)
+    return sn_status_out_of_memory();
+  memset(p->task_of_node, 0xff, g->n_nodes * sizeof *p->task_of_node);
+  memset(p->value_number, 0xff, g->n_values * sizeof *p->value_number);
+  for (size_t i = 1; i < g->n_nodes; i++) {
+    const sn__node *n = &g->nodes[i];
+    if (!needed[i]) continue;
+    if (!sn__node_is_source(n)) {
+      p->task_of_node[i] = p->n_tasks;
+      p->node_of_task[p->n_tasks++] = (uint32_t)i;
+    }
+    for (uint32_t o = 0; o < n->n_out; o++) {
+      p->value_number[n->out[o]] = p->n_values;
+      p->value_of[p->n_values++] = n->out[o];
+    }
   }
+  return SN_OK;
 }
 
 /* The task that writes the variable behind this value, or UINT32_MAX. */
@@ -178,101 +153,137 @@ static uint32_t writer_of(const sn__problem *p, uint32_t value) {
   return p->task_of_node[g->variables[v->extra].commit];
 }
 
-/* Readings of variables that are written in the step, as (writer, reader, value): chains by writer.
- */
-typedef struct reading {
-  uint32_t reader, value, next;
-} reading;
-
-static void find_readings(const sn__problem *p, uint32_t *first, reading *readings) {
+/* Reads, and for each reading of a variable that the step writes, what comes after it. Counts them
+ * when `f` is NULL. */
+static void list_edges(const sn__problem *p, sn__flow *f, uint32_t *n_reads, uint32_t *n_orders) {
   const sn_graph *g = p->graph;
-  uint32_t n = 0;
-  for (uint32_t t = p->n_tasks; t-- > 0;) {
-    const sn__node *node = &g->nodes[p->tasks[t].node];
-    for (uint32_t k = 0; !p->tasks[t].view && k < node->n_in; k++) {
-      uint32_t writer = node->in[k] == 0 ? UINT32_MAX : writer_of(p, node->in[k]);
+  *n_reads = *n_orders = 0;
+  for (uint32_t t = 0; t < p->n_tasks; t++) {
+    const sn__node *n = &g->nodes[p->node_of_task[t]];
+    bool view = (n->op->flags & SN_OP_VIEW) != 0;
+    for (uint32_t k = 0; k < n->n_in; k++) {
+      if (n->in[k] == 0) continue;
+      uint32_t value = p->value_number[n->in[k]];
+      if (f != NULL) f->reads[*n_reads] = (sn__flow_read){value, t};
+      ++*n_reads;
+      uint32_t writer = view ? UINT32_MAX : writer_of(p, n->in[k]);
       if (writer == UINT32_MAX || writer == t) continue;
-      readings[n++] = (reading){t, node->in[k], first[writer]};
-      first[writer] = n; /* 0 ends a chain */
+      if (f != NULL) f->orders[*n_orders] = (sn__flow_order){t, writer, value + 1};
+      ++*n_orders;
     }
   }
 }
 
-static void add_edges(sn__problem *p, const uint32_t *first, const reading *readings) {
+/* ---- links ---------------------------------------------------------------------------------- */
+
+static bool device_alike(const sn_device_desc *a, const sn_device_desc *b) {
+  return a->kind == b->kind && a->threads == b->threads;
+}
+
+/* Whether copies take the same time over two links, by description and by profile. */
+static bool link_alike(const sn_topology *t, const sn_link_desc *a, const sn_link_desc *b) {
+  return a->latency_ns == b->latency_ns && !(a->bytes_per_s < b->bytes_per_s) &&
+         !(a->bytes_per_s > b->bytes_per_s) && a->path == b->path &&
+         device_alike(&t->devices[a->from], &t->devices[b->from]) &&
+         device_alike(&t->devices[a->to], &t->devices[b->to]);
+}
+
+/* Numbers the kinds of link: first[k] is a link of kind k. */
+static int find_links(const sn_topology *t, uint16_t *link_of, int *first) {
+  int n = 0, pairs = t->n_devices * t->n_devices;
+  for (int i = 0; i < pairs; i++) {
+    int k = 0;
+    link_of[i] = 0;
+    if (i / t->n_devices == i % t->n_devices) continue;
+    while (k < n && !link_alike(t, &t->links[first[k]], &t->links[i]))
+      k++;
+    if (k == n) first[n++] = i;
+    link_of[i] = (uint16_t)k;
+  }
+  return n;
+}
+
+/* ---- the flow ------------------------------------------------------------------------------- */
+
+/* What a value's bytes are those of: a view's input, the variable that a commit writes. */
+static uint32_t base_of(const sn__problem *p, const sn__node *n, uint32_t slot) {
+  if ((n->op->flags & SN_OP_VIEW) != 0 && slot == 0) return p->value_number[n->in[0]];
+  if ((n->op->flags & SN_OP_COMMIT) == 0 || n->op->commits[slot] == 0) return SN__FLOW_NONE;
+  uint32_t written = n->in[n->op->commits[slot] - 1];
+  return written == 0 ? SN__FLOW_NONE : p->value_number[written];
+}
+
+static sn_status fill_values(sn__problem *p, const int64_t *extents, const int *first_link) {
+  const sn_graph *g = p->graph;
+  const sn_topology *t = p->topology;
+  sn__flow *f = p->flow;
+  for (uint32_t v = 0; v < p->n_values; v++) {
+    const sn__value *value = &g->values[p->value_of[v]];
+    const sn__node *n = &g->nodes[value->node];
+    size_t bytes = 0;
+    if (!sn__value_bytes(g, p->value_of[v], extents, &bytes))
+      return sn_status_make(SN_CODE_INVALID, "'%s' is too large for memory; use a smaller batch",
+                            value->name);
+    f->value_task[v] = p->task_of_node[value->node];
+    f->value_class[v] = p->unit_of_node[value->node];
+    f->value_bytes[v] = bytes;
+    f->value_base[v] = base_of(p, n, value->slot);
+    for (int k = 0; t->n_devices > 1 && k < f->n_links; k++)
+      f->copy_ns[(size_t)v * (size_t)f->n_links + (size_t)k] = sn__copy_ns(
+          t, first_link[k] / t->n_devices, first_link[k] % t->n_devices, (uint64_t)bytes);
+  }
+  return SN_OK;
+}
+
+static sn_status fill_tasks(sn__problem *p, const int64_t *extents) {
+  const sn_graph *g = p->graph;
+  sn__flow *f = p->flow;
+  size_t nd = (size_t)p->topology->n_devices;
   for (uint32_t t = 0; t < p->n_tasks; t++) {
-    p->first_edge[t] = p->n_edges;
-    add_reads(p, t);
-    for (uint32_t r = first[t]; r != 0; r = readings[r - 1].next)
-      p->edges[p->n_edges++] = (sn__problem_edge){
-          .from = readings[r - 1].reader, .to = t, .value = readings[r - 1].value, .order = true};
+    uint32_t node = p->node_of_task[t];
+    f->task_class[t] = p->unit_of_node[node];
+    f->task_view[t] = (g->nodes[node].op->flags & SN_OP_VIEW) != 0;
+    for (size_t d = 0; !f->task_view[t] && d < nd; d++)
+      SN_TRY(
+          sn__node_device_ns(g, p->topology, extents, node, (int)d, &f->task_ns[t * nd + d], NULL));
   }
-  p->first_edge[p->n_tasks] = p->n_edges;
+  /* Variables and constants are there whether the step needs them or not. */
+  for (size_t i = 1; i < g->n_nodes; i++) {
+    size_t bytes = 0;
+    if (g->nodes[i].op != &sn__op_variable && g->nodes[i].op != &sn__op_constant) continue;
+    if (!sn__value_bytes(g, g->nodes[i].out[0], extents, &bytes))
+      return sn_status_make(SN_CODE_INVALID, "'%s' is too large for memory; use a smaller model",
+                            g->nodes[i].name);
+    f->class_bytes[p->unit_of_node[i]] += bytes;
+  }
+  for (size_t d = 0; d < nd; d++)
+    f->device_bytes[d] = p->topology->devices[d].memory_bytes;
+  return SN_OK;
 }
 
-/* Tasks from the last to the first: each behind all that waits for it. */
-static sn_status order_backwards(sn__problem *p, uint32_t *left) {
-  uint32_t n = 0;
-  memset(left, 0, p->n_tasks * sizeof *left);
-  for (uint32_t e = 0; e < p->n_edges; e++)
-    if (p->edges[e].from != UINT32_MAX) left[p->edges[e].from]++;
-  for (uint32_t t = p->n_tasks; t-- > 0;)
-    if (left[t] == 0) p->backwards[n++] = t;
-  for (uint32_t i = 0; i < n; i++) {
-    uint32_t t = p->backwards[i];
-    for (uint32_t e = p->first_edge[t]; e < p->first_edge[t + 1]; e++)
-      if (p->edges[e].from != UINT32_MAX && --left[p->edges[e].from] == 0)
-        p->backwards[n++] = p->edges[e].from;
+static sn_status make_flow(sn__problem *p, const int64_t *extents) {
+  const sn_topology *t = p->topology;
+  size_t pairs = (size_t)t->n_devices * (size_t)t->n_devices;
+  uint16_t *link_of = sn__calloc(pairs, sizeof *link_of);
+  int *first_link = sn__calloc(pairs, sizeof *first_link);
+  sn_status status = link_of == NULL || first_link == NULL ? sn_status_out_of_memory() : SN_OK;
+  if (status == SN_OK) {
+    uint32_t n_reads = 0, n_orders = 0;
+    list_edges(p, NULL, &n_reads, &n_orders);
+    status = sn__flow_create(t->n_devices, p->n_units, p->n_tasks, p->n_values, n_reads, n_orders,
+                             find_links(t, link_of, first_link), &p->flow);
   }
-  if (n == p->n_tasks) return SN_OK;
-  for (uint32_t t = 0;; t++)
-    if (left[t] > 0)
-      return sn_status_make(SN_CODE_INTERNAL,
-                            "placement: a cycle through '%s': it waits for itself",
-                            p->graph->nodes[p->tasks[t].node].name);
-}
-
-static sn_status number_tasks(sn__problem *p) {
-  const sn_graph *g = p->graph;
-  p->task_of_node = sn__alloc(g->n_nodes * sizeof *p->task_of_node);
-  p->tasks = sn__calloc(g->n_nodes, sizeof *p->tasks);
-  bool *needed = sn__calloc(g->n_nodes, sizeof *needed);
-  sn_status status = p->task_of_node == NULL || p->tasks == NULL || needed == NULL
-                         ? sn_status_out_of_memory()
-                         : mark_needed(g, needed);
-  for (size_t i = 0; status == SN_OK && i < g->n_nodes; i++) {
-    p->task_of_node[i] = UINT32_MAX;
-    if (i == 0 || !needed[i] || sn__node_is_source(&g->nodes[i])) continue;
-    p->task_of_node[i] = p->n_tasks;
-    p->tasks[p->n_tasks++] = (sn__problem_task){.node = (uint32_t)i,
-                                                .unit = p->unit_of_node[i],
-                                                .view = (g->nodes[i].op->flags & SN_OP_VIEW) != 0};
+  if (status == SN_OK) {
+    uint32_t n_reads = 0, n_orders = 0;
+    memcpy(p->flow->link_of, link_of, pairs * sizeof *link_of);
+    p->flow->copies_queue = true;
+    list_edges(p, p->flow, &n_reads, &n_orders);
+    status = fill_values(p, extents, first_link);
   }
-  sn__free(needed);
-  return status;
-}
-
-static sn_status make_tasks(sn__problem *p) {
-  const sn_graph *g = p->graph;
-  size_t inputs = 0;
-  for (size_t i = 1; i < g->n_nodes; i++)
-    inputs += g->nodes[i].n_in;
-  SN_TRY(number_tasks(p));
-  p->edges = sn__calloc(2 * inputs + 1, sizeof *p->edges);
-  p->first_edge = sn__calloc((size_t)p->n_tasks + 1, sizeof *p->first_edge);
-  p->backwards = sn__calloc((size_t)p->n_tasks + 1, sizeof *p->backwards);
-  uint32_t *first = sn__calloc((size_t)p->n_tasks + 1, sizeof *first);
-  reading *readings = sn__calloc(inputs + 1, sizeof *readings);
-  sn_status status = SN_OK;
-  if (p->edges == NULL || p->first_edge == NULL || p->backwards == NULL || first == NULL ||
-      readings == NULL) {
-    status = sn_status_out_of_memory();
-  } else {
-    find_readings(p, first, readings);
-    add_edges(p, first, readings);
-    status = order_backwards(p, first);
-  }
-  sn__free(first);
-  sn__free(readings);
+  if (status == SN_OK) status = fill_tasks(p, extents);
+  if (status == SN_OK) status = sn__flow_finish(p->flow);
+  sn__free(link_of);
+  sn__free(first_link);
   return status;
 }
 
@@ -280,8 +291,10 @@ sn_status sn__problem_create(const sn_graph *graph, const sn_topology *topology,
                              const int64_t *extents, size_t n_extents, sn__problem **out_problem) {
   sn__problem *p = sn__calloc(1, sizeof *p);
   int64_t *chosen = sn__calloc(graph->n_symbols, sizeof *chosen);
+  bool *needed = sn__calloc(graph->n_nodes, sizeof *needed);
   uint32_t *modules = NULL;
-  sn_status status = p == NULL || chosen == NULL ? sn_status_out_of_memory() : SN_OK;
+  sn_status status =
+      p == NULL || chosen == NULL || needed == NULL ? sn_status_out_of_memory() : SN_OK;
   if (status == SN_OK) {
     p->graph = graph;
     p->topology = topology;
@@ -289,9 +302,11 @@ sn_status sn__problem_create(const sn_graph *graph, const sn_topology *topology,
   }
   if (status == SN_OK) status = sn__home_modules(graph, &modules);
   if (status == SN_OK) status = make_units(p, modules);
-  if (status == SN_OK) status = make_tasks(p);
-  if (status == SN_OK) status = make_costs(p, chosen);
+  if (status == SN_OK) status = mark_needed(graph, needed);
+  if (status == SN_OK) status = number(p, needed);
+  if (status == SN_OK) status = make_flow(p, chosen);
   sn__free(modules);
+  sn__free(needed);
   sn__free(chosen);
   if (status != SN_OK) {
     sn__problem_free(p);
@@ -303,15 +318,12 @@ sn_status sn__problem_create(const sn_graph *graph, const sn_topology *topology,
 
 void sn__problem_free(sn__problem *p) {
   if (p == NULL) return;
+  sn__flow_free(p->flow);
   sn__free(p->units);
   sn__free(p->unit_of_node);
-  sn__free(p->tasks);
   sn__free(p->task_of_node);
-  sn__free(p->backwards);
-  sn__free(p->edges);
-  sn__free(p->first_edge);
-  sn__free(p->task_ns);
-  sn__free(p->value_bytes);
-  sn__free(p->unit_bytes);
+  sn__free(p->node_of_task);
+  sn__free(p->value_number);
+  sn__free(p->value_of);
   sn__free(p);
 }

@@ -8,6 +8,8 @@
 #include "layers/layers.h"
 #include "ops/ops.h"
 #include "optim/optim.h"
+#include "placement/flow_simulate.h"
+#include "placement/makespan.h"
 #include "placement/placement.h"
 #include "placement/problem.h"
 #include "tests/check_sn.h"
@@ -41,19 +43,19 @@ typedef struct rig {
   sn_graph *graph;
   sn_topology *topology;
   sn__problem *problem;
-  sn__simulator *simulator;
+  sn__flow_simulator *simulator;
 } rig;
 
 static rig rig_make(sn_graph *g, sn_topology *t) {
   rig r = {g, t, NULL, NULL};
   ck_sn_ok(sn_graph_status(g));
   ck_sn_ok(sn__problem_create(g, t, (const int64_t[]){8}, 1, &r.problem));
-  ck_sn_ok(sn__simulator_create(r.problem, &r.simulator));
+  ck_sn_ok(sn__flow_simulator_create(r.problem->flow, &r.simulator));
   return r;
 }
 
 static void rig_free(rig *r) {
-  sn__simulator_free(r->simulator);
+  sn__flow_simulator_free(r->simulator);
   sn__problem_free(r->problem);
   sn_topology_free(r->topology);
   sn_graph_free(r->graph);
@@ -92,20 +94,20 @@ START_TEST(simulated_by_hand) {
   int devices[8] = {0};
   int64_t busy[2];
   uint64_t peak[2];
-  sn__simulated out = {.busy_ns = busy, .peak_bytes = peak};
+  sn__flow_step out = {.busy = busy, .peak_bytes = peak};
 
-  sn__simulate(r.simulator, devices, &out);
-  ck_assert_int_eq(out.step_ns, 300);
-  ck_assert_int_eq(out.copy_ns, 0);
+  sn__flow_simulate(r.simulator, devices, NULL, &out);
+  ck_assert_int_eq(out.makespan, 300);
+  ck_assert_int_eq(out.copy_time, 0);
   ck_assert_int_eq(busy[0], 300);
   ck_assert_uint_eq(peak[0], 3 * 128);
   ck_assert_uint_eq(peak[1], 0);
 
   /* x arrives at 10, exp ends at 310, its copy back at 320, the sum at 420. */
   put(&r, devices, "right", 1);
-  sn__simulate(r.simulator, devices, &out);
-  ck_assert_int_eq(out.step_ns, 2 * COPY + 300 + 100);
-  ck_assert_int_eq(out.copy_ns, 2 * COPY);
+  sn__flow_simulate(r.simulator, devices, NULL, &out);
+  ck_assert_int_eq(out.makespan, 2 * COPY + 300 + 100);
+  ck_assert_int_eq(out.copy_time, 2 * COPY);
   ck_assert_uint_eq(out.copy_bytes, 2 * 128);
   ck_assert_int_eq(busy[0], 200);
   ck_assert_int_eq(busy[1], 300);
@@ -115,11 +117,16 @@ START_TEST(simulated_by_hand) {
   /* Both results go to device 1, which does the sum. */
   put(&r, devices, "right", 0);
   put(&r, devices, "join", 1);
-  sn__simulate(r.simulator, devices, &out);
-  ck_assert_int_eq(out.step_ns, 200 + COPY + 300);
-  ck_assert_int_eq(out.copy_ns, 2 * COPY);
+  sn__flow_simulate(r.simulator, devices, NULL, &out);
+  ck_assert_int_eq(out.makespan, 200 + COPY + 300);
+  ck_assert_int_eq(out.copy_time, 2 * COPY);
 
-  ck_assert_int_eq(sn__lower_bound_ns(r.problem), 200); /* one branch and the sum */
+  sn__makespan_options o = {.evals = 100};
+  sn__makespan_result result;
+  ck_sn_ok(sn__makespan_solve(r.problem->flow, &o, &result));
+  ck_assert_int_ge(result.lower_bound, 200); /* one branch and the sum */
+  ck_assert_int_eq(result.makespan, 300);    /* both branches and the sum on device 0 */
+  sn__makespan_free(&result);
   rig_free(&r);
 }
 END_TEST
@@ -138,11 +145,11 @@ START_TEST(copies_queue_up) {
   rig r = rig_make(g, by_hand(2, (const int64_t[]){1, 7}, LATENCY));
   int devices[8] = {0};
   put(&r, devices, "b", 1);
-  sn__simulated out = {0};
-  sn__simulate(r.simulator, devices, &out);
-  ck_assert_int_eq(out.copy_ns, 2 * COPY);
+  sn__flow_step out = {0};
+  sn__flow_simulate(r.simulator, devices, NULL, &out);
+  ck_assert_int_eq(out.copy_time, 2 * COPY);
   ck_assert_uint_eq(out.copy_bytes, 2 * 128);
-  ck_assert_int_eq(out.step_ns, 1 + COPY + COPY + 3 * 7); /* q waits for p's copy to end */
+  ck_assert_int_eq(out.makespan, 1 + COPY + COPY + 3 * 7); /* q waits for p's copy to end */
   rig_free(&r);
 }
 END_TEST
@@ -164,9 +171,9 @@ START_TEST(longest_path_first) {
   rig r = rig_make(g, by_hand(2, (const int64_t[]){100, 300}, LATENCY));
   int devices[8] = {0};
   put(&r, devices, "far", 1);
-  sn__simulated out = {0};
-  sn__simulate(r.simulator, devices, &out);
-  ck_assert_int_eq(out.step_ns, 100 + COPY + 300);
+  sn__flow_step out = {0};
+  sn__flow_simulate(r.simulator, devices, NULL, &out);
+  ck_assert_int_eq(out.makespan, 100 + COPY + 300);
   rig_free(&r);
 }
 END_TEST
@@ -198,10 +205,10 @@ static int64_t written_step(const char *const *modules, const int *on, size_t n)
   int devices[8] = {0};
   for (size_t i = 0; i < n; i++)
     put(&r, devices, modules[i], on[i]);
-  sn__simulated out = {0};
-  sn__simulate(r.simulator, devices, &out);
+  sn__flow_step out = {0};
+  sn__flow_simulate(r.simulator, devices, NULL, &out);
   rig_free(&r);
-  return out.step_ns;
+  return out.makespan;
 }
 
 /* A variable is written when all that reads it has read it, through views and copies; a copy's own
@@ -634,7 +641,8 @@ START_TEST(memory_is_kept_to) {
   sn_placement *none = NULL;
   t->devices[0].memory_bytes = t->devices[1].memory_bytes = 200 * 1024;
   ck_sn_fails(sn_place(g, t, &o, &none), SN_CODE_OUT_OF_MEMORY,
-              "null:0 would need 0.5 MiB and has 0.2 MiB; use a smaller batch, or add a device");
+              "variables and slots of module 'first' alone take 0.2 MiB and the largest device has "
+              "0.2 MiB; give it a device of 0.2 MiB at least");
   ck_assert_ptr_null(none);
   sn_topology_free(t);
   sn_graph_free(g);

@@ -6,7 +6,8 @@
  *   bench_pipeline bits             parameters after 3 steps, by schedule and devices
  *   bench_pipeline run [--micro M] [--steps N] [--model lstm|dense] [--rounds R]
  *                                   a chain of two equal stages on cpu*2, one thread a device:
- *                                   measured beside simulated from measured costs
+ *                                   measured beside simulated: from the medians of many steps,
+ *                                   and each step from the times that its own nodes took
  *
  * One JSON object a line. Times of forms and branches are the clock's own units. */
 #include <stdio.h>
@@ -211,9 +212,13 @@ static void bits(void) {
           for (int i = 0; i < 3; i++)
             step(t, &w);
           need(sn_store_sha256(sn_trainer_store(t), hex));
+          size_t arenas[2] = {0, 0};
+          for (size_t a = 0; a < 2; a++)
+            arenas[a] = sn_trainer_memory_on(t, a).arena_bytes;
           printf("{\"model\": \"%s\", \"M\": %lld, \"schedule\": \"%s\", \"devices\": \"%s\", "
-                 "\"sha256\": \"%s\"}\n",
-                 models[model], (long long)micro, words[pipeline], devices[d], hex);
+                 "\"arena_kib\": [%zu, %zu], \"sha256\": \"%s\"}\n",
+                 models[model], (long long)micro, words[pipeline], devices[d], arenas[0] / 1024,
+                 arenas[1] / 1024, hex);
           sn_trainer_free(t);
         }
       free_work(&w);
@@ -238,23 +243,50 @@ static double median(double *x, int64_t n) {
   return n % 2 != 0 ? x[n / 2] : 0.5 * (x[n / 2 - 1] + x[n / 2]);
 }
 
+typedef struct watch {
+  sn_measurement *m;
+  double *ratios; /* of each step: measured over simulated from what its own nodes took */
+  int64_t n;
+} watch;
+
+/* Each node of the step begins when its queue and what it waits for let it, and takes what it took:
+ * what remains is how well order and waits tell the step. */
+static double replay_ns(const sn_plan *plan, const sn_step_record *r) {
+  size_t n = sn_plan_node_count(plan), queues = 2 * sn_plan_device_count(plan);
+  int64_t *finish = sn__calloc(n + queues + 1, sizeof *finish), *queue = finish + n, step = 0;
+  for (size_t i = 0; i < n; i++) {
+    sn_plan_node node = sn_plan_node_at(plan, i);
+    int64_t *own = &queue[2 * (size_t)node.device + node.copy], start = *own;
+    for (size_t w = 0; w < node.n_waits; w++) {
+      int64_t end = finish[sn_plan_wait(plan, i, w)];
+      start = end > start ? end : start;
+    }
+    finish[i] = *own = start + r->nodes[i].finish_ns - r->nodes[i].start_ns;
+    step = *own > step ? *own : step;
+  }
+  sn__free(finish);
+  return (double)step;
+}
+
 static sn_status record(void *user, const sn_plan *plan, const sn_step_record *times) {
-  return sn_measurement_add(user, plan, times);
+  watch *w = user;
+  w->ratios[w->n++] = (double)(times->joined_ns - times->submitted_ns) / replay_ns(plan, times);
+  return sn_measurement_add(w->m, plan, times);
 }
 
 /* Watched steps and timed ones by turns, on one trainer; then the same plan with what was seen. */
 static void measure(const work *w, const char *devices, int64_t micro, sn_pipeline pipeline,
-                    int64_t steps, double *out_ms, double *out_predicted) {
+                    int64_t steps, double *out_ms, double *out_predicted, double *out_replayed) {
   sn_profile *profile = NULL;
-  sn_measurement *m = NULL;
+  watch seen = {.ratios = sn__calloc((size_t)(steps * (micro + 1)), sizeof *seen.ratios)};
   double *ms = sn__calloc((size_t)steps, sizeof *ms);
   need(sn_profile_create(&profile));
-  need(sn_measurement_create(&m));
+  need(sn_measurement_create(&seen.m));
   sn_trainer *t = new_trainer(w, devices, NULL, micro, pipeline);
   for (int i = 0; i < 5; i++)
     step(t, w);
   for (int64_t i = 0; i < steps; i++) {
-    sn_trainer_watch(t, record, m);
+    sn_trainer_watch(t, record, &seen);
     step(t, w);
     sn_trainer_watch(t, NULL, NULL);
     double began = now_ms();
@@ -262,8 +294,9 @@ static void measure(const work *w, const char *devices, int64_t micro, sn_pipeli
     ms[i] = now_ms() - began;
   }
   *out_ms = median(ms, steps);
+  *out_replayed = median(seen.ratios, seen.n);
   sn_trainer_free(t);
-  need(sn_measurement_write(m, profile));
+  need(sn_measurement_write(seen.m, profile));
   t = new_trainer(w, devices, profile, micro, pipeline);
   step(t, w);
   if (pipeline != SN_PIPELINE_NONE)
@@ -271,7 +304,8 @@ static void measure(const work *w, const char *devices, int64_t micro, sn_pipeli
   else
     *out_predicted = 0;
   sn_trainer_free(t);
-  sn_measurement_free(m);
+  sn_measurement_free(seen.m);
+  sn__free(seen.ratios);
   sn_profile_free(profile);
   sn__free(ms);
 }
@@ -285,12 +319,12 @@ static void run(int argc, char **argv) {
   work w = work_of(model, micro);
   for (int64_t round = 0; round < rounds; round++)
     for (int pipeline = SN_PIPELINE_NONE; pipeline <= SN_PIPELINE_ZERO_BUBBLE; pipeline++) {
-      double ms = 0, predicted = 0;
+      double ms = 0, predicted = 0, replayed = 0;
       const char *devices = pipeline == SN_PIPELINE_NONE ? "cpu:0" : "cpu*2";
-      measure(&w, devices, micro, (sn_pipeline)pipeline, steps, &ms, &predicted);
+      measure(&w, devices, micro, (sn_pipeline)pipeline, steps, &ms, &predicted, &replayed);
       printf("{\"model\": \"%s\", \"M\": %lld, \"schedule\": \"%s\", \"devices\": \"%s\", "
-             "\"measured_ms\": %.3f, \"simulated_ms\": %.3f}\n",
-             model, (long long)micro, words[pipeline], devices, ms, predicted);
+             "\"measured_ms\": %.3f, \"simulated_ms\": %.3f, \"step_by_step\": %.4f}\n",
+             model, (long long)micro, words[pipeline], devices, ms, predicted, replayed);
       fflush(stdout);
     }
   free_work(&w);

@@ -24,6 +24,10 @@ void pipeline_show(ui_state *ui, const sn_trainer *t) {
             ui_seconds(1e-9 * (double)s.weight_ns, weights), s.in_flight,
             ui_bytes((double)s.bytes, bytes));
   }
+  for (int d = 0; d < topology->n_devices; d++)
+    ui_line(ui, "at most %s at once on %s beside variables",
+            ui_bytes((double)sn_trainer_memory_on(t, (size_t)d).arena_bytes, bytes),
+            topology->devices[d].name);
 }
 
 void pipeline_json(json_report *r, cJSON *parent, const sn_trainer *t) {

@@ -30,8 +30,8 @@ typedef enum sn_cost_source {
 
 typedef struct sn_profile_point {
   double work;     /* ns by the op's cost row and the described rates; of a copy: bytes */
-  double ns;       /* measured, median */
-  int64_t samples; /* steps that it is the median of */
+  double ns;       /* measured */
+  int64_t samples; /* in so many steps */
 } sn_profile_point;
 
 /* Texts and points are borrowed until the profile changes. */

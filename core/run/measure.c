@@ -7,8 +7,10 @@
  * What happens before the first node and behind the last is the step's own.
  *
  * Nodes with the same op, shapes and work count as one sample a step, their mean, so that the sum
- * over them is right though each of them differs. Over steps a sample is the median. Where work
- * changes from step to step (ragged batches), steps of about the same work make a point. */
+ * over them is right though each of them differs. Over steps a cost is the mean of the samples
+ * without the tenth at each end: a step is a sum of what its nodes take, and medians of parts that
+ * now and then take longer add up to less than that. Where work changes from step to step (ragged
+ * batches), steps of about the same work make a point. */
 #include "core/run/measure.h"
 
 #include <stdlib.h>
@@ -208,9 +210,14 @@ static int by_value(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-static double median(double *x, size_t n) {
+/* The mean without the tenth at each end. */
+static double middle_mean(double *x, size_t n) {
+  size_t cut = n < 3 ? 0 : n / 10 > 0 ? n / 10 : 1;
+  double sum = 0;
   qsort(x, n, sizeof *x, by_value);
-  return (x[(n - 1) / 2] + x[n / 2]) / 2;
+  for (size_t i = cut; i < n - cut; i++)
+    sum += x[i];
+  return sum / (double)(n - 2 * cut);
 }
 
 /* Samples [from, to) as a point; `scratch` has room for them. */
@@ -218,10 +225,10 @@ static sn_profile_point make_point(const sample *samples, size_t from, size_t to
   sn_profile_point p = {.samples = (int64_t)(to - from)};
   for (size_t i = from; i < to; i++)
     scratch[i - from] = samples[i].work;
-  p.work = median(scratch, to - from);
+  p.work = middle_mean(scratch, to - from);
   for (size_t i = from; i < to; i++)
     scratch[i - from] = samples[i].ns / samples[i].nodes;
-  p.ns = median(scratch, to - from);
+  p.ns = middle_mean(scratch, to - from);
   return p;
 }
 

@@ -30,6 +30,7 @@ typedef struct sn__search {
   int64_t *priorities;
   bool prioritised; /* false: priorities mean nothing, the longest path goes first */
   int64_t cost;
+  bool proved;       /* the best plan is the best there is */
   int64_t last_step; /* of the plan judged last that was simulated to the end */
 } sn__search;
 
@@ -77,6 +78,10 @@ SN_MUST_USE sn_status sn__list_schedule(sn__search *s, sn__list_rule rule, const
  * cold: thousandths of the plan's cost that are accepted as a loss at the start and at the end. */
 SN_MUST_USE sn_status sn__anneal(sn__search *s, int *devices, int64_t *priorities, int64_t evals,
                                  int hot, int cold);
+
+/* Enumerates, taking at most `budget` steps of the enumeration, what could be better than the best
+ * plan so far, which it replaces by what it finds. proved: nothing better is left. */
+SN_MUST_USE sn_status sn__exact(sn__search *s, int64_t budget, bool *out_proved);
 
 SN_MUST_USE bool sn__trace_create(uint32_t n_tasks, sn__trace *out_trace);
 void sn__trace_free(sn__trace *trace);

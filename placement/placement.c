@@ -350,6 +350,12 @@ static sn_status describe(sn_placement *pl, const looked_at *l, int64_t rows) {
   return write_sentence(pl);
 }
 
+/* What takes less than a second. */
+static int64_t default_evals(const sn__flow *f) {
+  int64_t evals = 1500000 / ((int64_t)f->n_tasks + 1);
+  return evals < 2000 ? 2000 : evals > 20000 ? 20000 : evals;
+}
+
 static sn_status decide(sn_placement *pl, const sn__problem *p, const sn_place_options *options) {
   looked_at l = {.p = p,
                  .spread = options->objective == SN_OBJECTIVE_SPREAD,
@@ -358,8 +364,12 @@ static sn_status decide(sn_placement *pl, const sn__problem *p, const sn_place_o
   uint32_t *groups = sn__calloc((size_t)p->n_units + 1, sizeof *groups);
   sn_status status = groups == NULL ? sn_status_out_of_memory() : find_groups(p, groups);
   if (status == SN_OK) {
-    sn__makespan_options o = {
-        .evals = options->evals, .seed = options->seed, .spread = l.spread, .groups = groups};
+    sn__makespan_options o = {.evals =
+                                  options->evals != 0 ? options->evals : default_evals(p->flow),
+                              .seed = options->seed,
+                              .spread = l.spread,
+                              .certify = p->n_units <= 12,
+                              .groups = groups};
     status = sn__makespan_solve(p->flow, &o, &plan);
   }
   if (status == SN_OK) status = sn__flow_simulator_create(p->flow, &l.simulator);

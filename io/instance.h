@@ -23,7 +23,8 @@
  *     "classes": [{"id": 0, "bytes": 10, "device": "gpu:0"}],
  *     "tasks":   [{"id": 0, "class": 0, "time": 5, "backward": false}],
  *     "values":  [{"from": 0, "copy": 2, "bytes": 10, "read_by": [1, 2]}],
- *     "orders":  [[0, 1]]}
+ *     "orders":  [[0, 1]],
+ *     "note": "anything"}
  *
  * devices: `memory` in bytes, 0 or left out: no limit; `pays` (load only, default true): is busy
  * while tensors are copied in and out. classes: what moves as one; may be left out, then a task

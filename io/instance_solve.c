@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Solving an instance, and the answer in the file's own units. */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "core/run/memory_search.h"
 #include "io/instance_impl.h"
 #include "placement/load.h"
+#include "placement/makespan.h"
 
 struct answer_box {
   sn_instance_answer answer; /* first: what the caller holds */
@@ -87,6 +90,72 @@ static sn_status solve_load(const sn_instance *in, const sn_instance_options *o,
   return status;
 }
 
+static sn_status solve_makespan(const sn_instance *in, const sn_instance_options *o,
+                                struct answer_box *box) {
+  sn_instance_answer *a = &box->answer;
+  sn__makespan_options options = {.evals = o->evals, .seed = o->seed, .certify = o->certify};
+  sn__makespan_result r = {0};
+  if (o->contiguous)
+    return sn_status_make(SN_CODE_UNSUPPORTED,
+                          "contiguous splits are for the largest load; this is a makespan problem: "
+                          "leave out --contiguous");
+  SN_TRY(sn__makespan_solve(in->flow, &options, &r));
+  sn_status status = SN_OK;
+  if (!r.fits)
+    status = sn_status_make(SN_CODE_INVALID,
+                            "no placement found fits the devices' memory; give them more, or more "
+                            "devices");
+  a->objective = in_units(in, r.makespan);
+  a->lower_bound = in_units(in, r.lower_bound);
+  a->one_device = r.one_device < 0 ? (double)NAN : in_units(in, r.one_device_makespan);
+  a->certified = r.certified;
+  a->evals = r.evals;
+  for (uint32_t t = 0; t < in->flow->n_tasks; t++) {
+    int d = r.devices[in->flow->task_class[t]];
+    a->places[t].device = d;
+    a->devices[d].load +=
+        in_units(in, in->flow->task_ns[(size_t)t * (size_t)in->flow->n_devices + (size_t)d]);
+  }
+  for (uint32_t c = 0; c < in->flow->n_classes; c++)
+    a->devices[r.devices[c]].bytes += in->flow->class_bytes[c];
+  if (status == SN_OK)
+    status = keep_words(box, "list schedules, then annealing over places and priorities",
+                        r.bound != NULL ? r.bound : "none");
+  sn__makespan_free(&r);
+  return status;
+}
+
+static sn_status solve_memory(const sn_instance *in, const sn_instance_options *o,
+                              struct answer_box *box) {
+  sn_instance_answer *a = &box->answer;
+  sn__intervals x = {.n = in->n_blocks,
+                     .lower = in->lower,
+                     .upper = in->upper,
+                     .sizes = in->sizes,
+                     .budget = (uint64_t)o->evals};
+  char found[160];
+  if (o->contiguous)
+    return sn_status_make(SN_CODE_UNSUPPORTED,
+                          "contiguous splits are for the largest load; this is a memory problem: "
+                          "leave out --contiguous");
+  x.offsets = sn__arena_alloc(&box->arena, ((size_t)x.n + 1) * sizeof *x.offsets);
+  if (x.offsets == NULL) return sn_status_out_of_memory();
+  SN_TRY(sn__pack_intervals(&x));
+  a->objective = (double)x.bytes;
+  a->lower_bound = (double)x.lower_bound;
+  a->one_device = (double)NAN;
+  a->certified = x.bytes == x.lower_bound;
+  a->evals = (int64_t)x.used;
+  for (uint32_t i = 0; i < x.n; i++)
+    a->places[i].offset = x.offsets[i];
+  snprintf(found, sizeof found, "%s; best fit and orders alone: %lld bytes",
+           x.bytes < x.first_bytes ? "search over packings" : "best fit and orders",
+           (long long)x.first_bytes);
+  return keep_words(box, found,
+                    x.lower_bound == x.live_bytes ? "the most bytes that live at one moment"
+                                                  : "no packing needs less, by search");
+}
+
 sn_status sn_instance_solve(const sn_instance *in, const sn_instance_options *options,
                             sn_instance_answer **out_answer) {
   sn_instance_options o = {0};
@@ -98,11 +167,11 @@ sn_status sn_instance_solve(const sn_instance *in, const sn_instance_options *op
   struct answer_box *box = sn__calloc(1, sizeof *box);
   if (box == NULL) return sn_status_out_of_memory();
   sn_status status = prepare(in, box);
-  if (status == SN_OK && in->kind == SN__INSTANCE_LOAD)
-    status = solve_load(in, &o, box);
-  else if (status == SN_OK)
-    status = sn_status_make(SN_CODE_UNSUPPORTED, "%s problems are read, but not solved yet",
-                            in->facts.objective);
+  if (status == SN_OK) switch (in->kind) {
+    case SN__INSTANCE_LOAD: status = solve_load(in, &o, box); break;
+    case SN__INSTANCE_MAKESPAN: status = solve_makespan(in, &o, box); break;
+    case SN__INSTANCE_MEMORY: status = solve_memory(in, &o, box); break;
+    }
   if (status != SN_OK) {
     sn_instance_answer_free(&box->answer);
     return status;

@@ -101,7 +101,7 @@ static void put_cards(FILE *f, const sn_placement *placement, const costs_figure
   char figure[64], words[128], bytes[UI_WORDS];
   fputs("<div class=\"cards\">", f);
   snprintf(figure, sizeof figure, "%.3f ms", ms(p->predicted_step_ns));
-  put_card(f, figure, "predicted step");
+  put_card(f, figure, "predicted step, largest batch");
   if (costs->steps > 0) {
     snprintf(figure, sizeof figure, "%.3f ms", costs->measured_ms);
     snprintf(words, sizeof words, "measured, median of %lld; predicted for those %.3f ms",
@@ -114,7 +114,7 @@ static void put_cards(FILE *f, const sn_placement *placement, const costs_figure
     put_card(f, figure, words);
   }
   snprintf(figure, sizeof figure, "%.3f ms", ms(p->lower_bound_ns));
-  snprintf(words, sizeof words, "no plan is faster: the step is %.2f of this bound",
+  snprintf(words, sizeof words, "no plan is faster: the step is %.2f times this bound",
            p->lower_bound_ns > 0 ? (double)p->predicted_step_ns / (double)p->lower_bound_ns : 1.0);
   put_card(f, figure, words);
   snprintf(figure, sizeof figure, "%.3f ms", ms(p->one_device_ns));

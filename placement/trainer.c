@@ -606,7 +606,7 @@ const sn_topology *sn_trainer_topology(const sn_trainer *t) {
 }
 
 sn_session_memory sn_trainer_memory_on(const sn_trainer *t, size_t device) {
-  sn_session_memory none = {0, 0};
+  sn_session_memory none = {0};
   const sn_session *s = t->programs[t->pipeline ? PIPELINE : SN_TRAIN_WHOLE].session;
   return s == NULL ? none : sn_session_memory_on(s, device);
 }

@@ -235,6 +235,7 @@ typedef struct parser {
   const char *list; /* whole, for messages */
   const char *at;   /* the rest */
   sn_device_desc devices[SN_DEVICES_MOST];
+  uint64_t caps[SN_DEVICES_MOST]; /* as asked for; 0: what the kind has */
   int n;
 } parser;
 
@@ -294,12 +295,37 @@ static sn_status parse_kind(const parser *p, size_t length, sn_device_kind *out_
   return mistake(p, "unknown kind of device; there are %s (as cpu:0 or cpu*2)", known);
 }
 
-/* kind | kind:index | cuda:index/part | kind*count */
-static sn_status parse_item(parser *p) {
-  size_t length = item_length(p->at);
-  if (length == 0) return mistake(p, "a device is missing between commas; write cpu:0,cpu:1");
-  const char *item = p->at, *end = item + length;
-  size_t kind_length = strcspn(item, ":*/,");
+/* A number with a unit, "64MiB" or "1.5GB": the most bytes that a device may hold. */
+static sn_status parse_cap(const parser *p, const char *text, const char *end, uint64_t *out) {
+  static const struct {
+    const char *name;
+    double bytes;
+  } units[] = {{"B", 1},        {"kB", 1e3},     {"MB", 1e6},     {"GB", 1e9},    {"TB", 1e12},
+               {"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"TiB", 0x1p40}};
+  double value = 0, place = 1;
+  const char *at = text;
+  for (; at < end && *at >= '0' && *at <= '9'; at++)
+    value = value * 10 + (*at - '0');
+  const char *digits = at;
+  if (at > text && at < end && *at == '.')
+    for (at++; at < end && *at >= '0' && *at <= '9'; at++)
+      value += (*at - '0') * (place /= 10);
+  for (size_t i = 0; digits > text && i < sizeof units / sizeof *units; i++) {
+    size_t length = strlen(units[i].name);
+    if ((size_t)(end - at) != length || strncmp(at, units[i].name, length) != 0) continue;
+    value *= units[i].bytes;
+    if (value < 1 || value > 0x1p60) break;
+    *out = (uint64_t)value;
+    return SN_OK;
+  }
+  return mistake(p, "what follows = is the most memory the device may use, as in cpu:0=64MiB or "
+                    "1.5GB");
+}
+
+/* kind | kind:index | cuda:index/part | kind*count, all but the cap */
+static sn_status parse_device(parser *p, const char *end) {
+  const char *item = p->at;
+  size_t kind_length = strcspn(item, ":*/,=");
   sn_device_kind kind = SN_DEVICE_CPU;
   SN_TRY(parse_kind(p, kind_length, &kind));
   const char *rest = item + kind_length;
@@ -328,6 +354,21 @@ static sn_status parse_item(parser *p) {
   return add(p, kind, value, part);
 }
 
+/* device | device=cap; the cap is each one's of a count. */
+static sn_status parse_item(parser *p) {
+  size_t length = item_length(p->at);
+  if (length == 0) return mistake(p, "a device is missing between commas; write cpu:0,cpu:1");
+  const char *end = p->at + length, *equals = memchr(p->at, '=', length);
+  int first = p->n;
+  SN_TRY(parse_device(p, equals != NULL ? equals : end));
+  if (equals == NULL) return SN_OK;
+  uint64_t cap = 0;
+  SN_TRY(parse_cap(p, equals + 1, end, &cap));
+  for (int i = first; i < p->n; i++)
+    p->caps[i] = cap;
+  return SN_OK;
+}
+
 /* Shares the host's threads and memory out over the CPU devices, a GPU's over its parts. */
 static void share_out(parser *p, int threads) {
   int cpus = 0;
@@ -348,6 +389,7 @@ static void share_out(parser *p, int threads) {
     }
     sn_device_desc_init(d->kind, d->index, d->part, mine, d);
     d->memory_bytes /= (uint64_t)sharers;
+    if (p->caps[i] > 0) d->memory_bytes = p->caps[i];
     if (d->part >= 0) {
       d->flops_per_s /= sharers;
       d->bytes_per_s /= sharers;

@@ -75,7 +75,10 @@ SN_API SN_MUST_USE sn_status sn_topology_create(const sn_device_desc *devices, i
                                                 sn_topology **out_topology);
 
 /* Reads a device list: items with commas between, each `kind:index`, `cuda:index/part` or
- * `kind*count` (that many from index 0). "cpu" alone is "cpu:0". `threads` in all (0: one for each
+ * `kind*count` (that many from index 0), each with `=size` behind it where its memory is to be
+ * capped
+ * ("cpu*2=64MiB"; B, kB, MB, GB, TB, KiB, MiB, GiB, TiB): plans keep under the cap, and what would
+ * go over it is refused. "cpu" alone is "cpu:0". `threads` in all (0: one for each
  * CPU that the process may use) are shared out over the CPU devices, at least one each, earlier
  * ones first. CONFIG: an unknown kind, a bad number, a device named twice, a kind that is not here
  * (and why). */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
 #include <string.h>
 
 #include "core/run/race.h"
@@ -175,6 +176,35 @@ static sn_status make_memory(sn_plan *p) {
   return sn__plan_memory(p, p->capacity, &p->memory);
 }
 
+/* What does not fit, where, and what would: of the values of a step about as many examples as the
+ * memory beside the variables holds. */
+static sn_status does_not_fit(const sn_plan *p, const sn_plan_device *d, uint64_t limit) {
+  double mib = 1048576, values = (double)d->arena_bytes, variables = (double)d->variable_bytes;
+  char remedy[160];
+  int64_t rows = p->capacity[SN_SYMBOL_BATCH];
+  double fit = ((double)limit - variables) / values * (double)rows;
+  if (fit >= 1 && fit < (double)rows)
+    snprintf(remedy, sizeof remedy, "a batch of about %.0f in place of %lld would fit", fit,
+             (long long)rows);
+  else
+    snprintf(remedy, sizeof remedy, "%.2f MiB would do; or spread the model over more devices",
+             (variables + values) / mib + 0.005);
+  return sn_status_make(SN_CODE_OUT_OF_MEMORY,
+                        "%s has %.2f MiB, and the plan needs %.2f MiB there for variables and "
+                        "slots and %.2f MiB for the values of a step; %s",
+                        d->name, (double)limit / mib, variables / mib, values / mib, remedy);
+}
+
+static sn_status check_room(const sn_plan *p) {
+  for (size_t i = 0; p->memory != NULL && i < sn_plan_device_count(p); i++) {
+    sn_plan_device d = sn_plan_device_at(p, i);
+    uint64_t limit = p->topology->devices[i].memory_bytes;
+    if (limit != 0 && (uint64_t)d.arena_bytes + d.variable_bytes > limit)
+      return does_not_fit(p, &d, limit);
+  }
+  return SN_OK;
+}
+
 static sn_status make(sn_plan *p, const sn_graph *graph, const sn_topology *topology,
                       const sn_plan_options *o) {
   SN_TRY(sn__verify(graph, topology));
@@ -190,7 +220,8 @@ static sn_status make(sn_plan *p, const sn_graph *graph, const sn_topology *topo
   SN_TRY(check_fetches(p));
   SN_TRY(make_schedule(p));
   SN_TRY(check_kernels(p));
-  return make_memory(p);
+  SN_TRY(make_memory(p));
+  return check_room(p);
 }
 
 sn_status sn_plan_create(const sn_graph *graph, const sn_topology *topology,

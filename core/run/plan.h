@@ -34,7 +34,8 @@ typedef struct sn_plan_options {
 } sn_plan_options;
 
 /* Every node of `graph` is placed on a device of `topology`; both are copied. CONFIG: an op that
- * its device cannot run; INTERNAL: the verifier or the race checker refuses. */
+ * its device cannot run; OUT_OF_MEMORY: more than a device's memory_bytes, where memory is planned
+ * now; INTERNAL: the verifier or the race checker refuses. */
 SN_API SN_MUST_USE sn_status sn_plan_create(const sn_graph *graph, const sn_topology *topology,
                                             const sn_plan_options *options, sn_plan **out_plan);
 /* No session may use it any more. */

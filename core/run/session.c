@@ -496,8 +496,13 @@ double sn_session_loss_weight(const sn_session *s, size_t loss) {
 }
 
 sn_session_memory sn_session_memory_on(const sn_session *s, size_t device) {
-  sn_session_memory out = {0, 0};
-  for (size_t q = 0; device < sn_plan_device_count(s->plan) && q < SN__QUEUE_COUNT; q++) {
+  sn_session_memory out = {0};
+  if (device >= sn_plan_device_count(s->plan)) return out;
+  sn__device_memory allocated;
+  sn__device_memory_stats(s->machine->devices[device], &allocated);
+  out.peak_bytes = allocated.peak;
+  out.limit_bytes = allocated.limit;
+  for (size_t q = 0; q < SN__QUEUE_COUNT; q++) {
     size_t a = device * SN__QUEUE_COUNT + q;
     if (s->turns->arenas[a] != NULL) out.arena_bytes += s->turns->arenas[a]->bytes;
     if (s->memory != NULL) out.live_bytes += s->memory->arenas[a].live_bytes;

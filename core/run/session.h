@@ -101,6 +101,8 @@ SN_API double sn_session_loss_weight(const sn_session *session, size_t loss);
 typedef struct sn_session_memory {
   size_t arena_bytes; /* both lanes, now */
   size_t live_bytes;  /* what a batch of the full capacity needs at one moment at least */
+  size_t peak_bytes;  /* the most that was ever allocated there: arenas, variables, slots, inputs */
+  size_t limit_bytes; /* what the device may hold; 0: no limit */
 } sn_session_memory;
 
 /* Of a device of the plan's topology, by its index. */

@@ -170,6 +170,25 @@ static sn_status parse_one(void *arg) {
   return status;
 }
 
+START_TEST(caps) {
+  sn_topology *t = NULL;
+  ck_sn_ok(sn_topology_parse("cpu:3=64MiB,cpu*2=1.5GB,null:0,null:1=12B", 2, &t));
+  ck_assert_int_eq(t->n_devices, 5);
+  ck_assert_uint_eq(t->devices[0].memory_bytes, 64u << 20);
+  ck_assert_uint_eq(t->devices[1].memory_bytes, 1500000000);
+  ck_assert_uint_eq(t->devices[2].memory_bytes, 1500000000);
+  ck_assert_uint_gt(t->devices[3].memory_bytes, 1u << 30);
+  ck_assert_uint_eq(t->devices[4].memory_bytes, 12);
+  ck_assert_str_eq(t->devices[2].name, "cpu:1");
+  sn_topology_free(t);
+  static const char *const wrong[] = {
+      "cpu:0=",   "cpu:0=MiB",   "cpu:0=64",   "cpu:0=64mib",         "cpu:0=0MiB",
+      "cpu:0=.B", "cpu:0=-1MiB", "cpu:0=1e9B", "cpu:0=9999999999TiB", "cpu:0=1MiB=2MiB"};
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+    ck_sn_fails(sn_topology_parse(wrong[i], 1, &t), SN_CODE_CONFIG, "cpu:0=64MiB");
+}
+END_TEST
+
 START_TEST(out_of_memory_leaves_nothing) {
   ck_assert_int_eq(sn_fail_alloc_every_call(parse_one, NULL), 7);
 }
@@ -185,6 +204,7 @@ static Suite *suite(void) {
   tcase_add_test(t, described_machine);
   tcase_add_test(t, wrong_descriptions);
   tcase_add_test(t, memory_is_shared_out);
+  tcase_add_test(t, caps);
   tcase_add_test(t, out_of_memory_leaves_nothing);
   suite_add_tcase(s, t);
   return s;

@@ -228,6 +228,14 @@ static sn_status print_json(train_run *run, const final_report *report) {
   const sn_topology *topology = sn_trainer_topology(run->trainer);
   for (int d = 0; d < topology->n_devices; d++)
     json_text(&r, devices, NULL, topology->devices[d].name);
+  cJSON *memory = json_list(&r, r.root, "device_memory");
+  for (int d = 0; d < topology->n_devices; d++) {
+    sn_session_memory m = sn_trainer_memory_on(run->trainer, (size_t)d);
+    cJSON *o = json_object(&r, memory, NULL);
+    json_text(&r, o, "name", topology->devices[d].name);
+    json_int(&r, o, "peak_bytes", (int64_t)m.peak_bytes);
+    json_int(&r, o, "limit_bytes", (int64_t)m.limit_bytes);
+  }
   sn_status status = json_print(&r, stdout);
   json_free(&r);
   return status;

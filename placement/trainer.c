@@ -608,7 +608,17 @@ const sn_topology *sn_trainer_topology(const sn_trainer *t) {
 sn_session_memory sn_trainer_memory_on(const sn_trainer *t, size_t device) {
   sn_session_memory none = {0};
   const sn_session *s = t->programs[t->pipeline ? PIPELINE : SN_TRAIN_WHOLE].session;
-  return s == NULL ? none : sn_session_memory_on(s, device);
+  if (s == NULL) return none;
+  sn_session_memory out = sn_session_memory_on(s, device);
+  for (int i = 0; i < N_PROGRAMS; i++) { /* they take turns in the same arenas */
+    if (t->programs[i].session == NULL) continue;
+    sn_session_memory m = sn_session_memory_on(t->programs[i].session, device);
+    if (m.planned_compute_bytes > out.planned_compute_bytes)
+      out.planned_compute_bytes = m.planned_compute_bytes;
+    if (m.planned_copy_bytes > out.planned_copy_bytes)
+      out.planned_copy_bytes = m.planned_copy_bytes;
+  }
+  return out;
 }
 
 sn_pipeline_figures sn_trainer_pipeline(const sn_trainer *t) {

@@ -505,7 +505,10 @@ sn_session_memory sn_session_memory_on(const sn_session *s, size_t device) {
   for (size_t q = 0; q < SN__QUEUE_COUNT; q++) {
     size_t a = device * SN__QUEUE_COUNT + q;
     if (s->turns->arenas[a] != NULL) out.arena_bytes += s->turns->arenas[a]->bytes;
-    if (s->memory != NULL) out.live_bytes += s->memory->arenas[a].live_bytes;
+    if (s->memory == NULL) continue;
+    out.live_bytes += s->memory->arenas[a].live_bytes;
+    size_t *planned = q == SN__QUEUE_COPY ? &out.planned_copy_bytes : &out.planned_compute_bytes;
+    *planned = s->memory->arenas[a].bytes;
   }
   return out;
 }

@@ -103,6 +103,9 @@ typedef struct sn_session_memory {
   size_t live_bytes;  /* what a batch of the full capacity needs at one moment at least */
   size_t peak_bytes;  /* the most that was ever allocated there: arenas, variables, slots, inputs */
   size_t limit_bytes; /* what the device may hold; 0: no limit */
+  /* What plans give the two lanes for batches of the capacity: of sessions that share their turns,
+   * an arena is as large as the largest of theirs. */
+  size_t planned_compute_bytes, planned_copy_bytes;
 } sn_session_memory;
 
 /* Of a device of the plan's topology, by its index. */

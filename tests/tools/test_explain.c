@@ -90,7 +90,7 @@ END_TEST
 
 START_TEST(a_trace_has_each_node_twice) {
   sennit_ok("train " FILES "--devices 'cpu*2' --objective spread --valid-fraction 0 --set "
-                           "train.monitor=train.loss --steps 4 "
+            "train.monitor=train.loss --steps 4 "
             "--out \"$T/run\" --trace \"$T/t.json\"");
   sennit_ok("plan " FILES "--devices 'cpu*2' --objective spread --json >\"$T/plan.json\"");
   run_slurp("plan.json", text, sizeof text);
@@ -163,7 +163,7 @@ START_TEST(a_placement_goes_out_is_edited_and_comes_back) {
   expect_device(a, "strokes/lstm", "cpu:1");
   ck_assert_ptr_null(strstr(a, "pinned by 'pixels'"));
   sennit_ok("train " FILES "--devices 'cpu*2' --steps 1 --valid-fraction 0 --set "
-                           "train.monitor=train.loss --out \"$T/run\" "
+            "train.monitor=train.loss --out \"$T/run\" "
             "--placement \"$T/p.yaml\" --save-placement \"$T/r.yaml\"");
   run_slurp("p.yaml", a, sizeof a);
   run_slurp("r.yaml", b, sizeof b);

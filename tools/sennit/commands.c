@@ -27,8 +27,8 @@ static const char *const workloads[] = {"h3", "inception", NULL};
 #define NOT_YET  .absent = true
 #define DEVICES                                                                                    \
   TEXT("--devices", "LIST",                                                                        \
-       "devices to use: cpu*2, or cpu:0,cpu:1 (default cpu:0); with a cap on the memory of each: "  \
-       "cpu:0=64MiB",                                                                               \
+       "devices to use: cpu*2, or cpu:0,cpu:1 (default cpu:0); with a cap on the memory of each: " \
+       "cpu:0=64MiB",                                                                              \
        OPTIONAL)
 #define THREADS                                                                                    \
   WHOLE("--threads", "threads in all, shared out over the CPU devices (default: all cores)", 1,    \

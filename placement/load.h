@@ -124,6 +124,15 @@ typedef enum sn__load_order {
 SN_MUST_USE sn_status sn__load_order_by(const sn__load *load, sn__load_order kind, uint64_t seed,
                                         uint32_t *order);
 
+/* ---- exactly ----------------------------------------------------------------------------------
+ */
+
+/* Looks at every placement with a largest load below *ns, at most `steps` classes put somewhere:
+ * `device` [n_classes] and *ns become the least if there is one. *out_proved: all were looked at.
+ */
+SN_MUST_USE sn_status sn__load_exact(const sn__load *load, uint64_t steps, int *device, int64_t *ns,
+                                     uint64_t *evals, bool *out_proved);
+
 /* ---- solving --------------------------------------------------------------------------------- */
 
 typedef struct sn__load_options {
@@ -142,7 +151,8 @@ typedef struct sn__load_result {
   char found[160];
 } sn__load_result;
 
-/* INVALID: nothing fits, and what would. UNSUPPORTED: too large for `contiguous` or `certify`. */
+/* OUT_OF_MEMORY: nothing fits, and what would. UNSUPPORTED: too many branches for `contiguous`, or
+ * `certify` and the plan found does not meet its bound. */
 SN_MUST_USE sn_status sn__load_solve(const sn__load *load, const sn__load_options *options,
                                      sn__load_result *out_result);
 

@@ -16,9 +16,12 @@ enum {
   DOWNSETS_CANDIDATE = 50000, /* for one candidate of many */
   SLICES_MOST = 2000,         /* blocks in an order that is sliced; longer ones are chunked */
   RANDOM_ORDERS = 12,
-  ROUNDS = 120,    /* of annealing */
-  LEVELS = 10,     /* rounds go through coarser and coarser blocks */
-  EVALS = 40000000 /* default budget */
+  ROUNDS = 120,     /* of annealing */
+  LEVELS = 10,      /* rounds go through coarser and coarser blocks */
+  EVALS = 40000000, /* default budget */
+  EXACT_CLASSES = 16,
+  CERTIFY_CLASSES = 64, /* deep enough for the stack */
+  EXACT_STEPS = 20000000
 };
 
 /* The best so far, class by class. */
@@ -179,6 +182,17 @@ static sn_status anneal(solver *s, int64_t enough) {
   return SN_OK;
 }
 
+/* Few classes: every placement is looked at, and the best one proved. */
+static sn_status exhaust(solver *s) {
+  if (s->l->n_classes > (s->o->certify ? CERTIFY_CLASSES : EXACT_CLASSES)) return SN_OK;
+  bool proved = false;
+  int64_t ns = s->ns;
+  SN_TRY(sn__load_exact(s->l, EXACT_STEPS, s->trial, &ns, &s->evals, &proved));
+  if (ns < s->ns) take_better(s, ns, "the best of all placements");
+  s->out->certified = proved;
+  return SN_OK;
+}
+
 /* ---- all of it --------------------------------------------------------------------------------
  */
 
@@ -224,6 +238,43 @@ static sn_status candidates(solver *s) {
   return status;
 }
 
+/* What does not fit, where, and what would do. */
+static sn_status nothing_fits(const sn__load *l) {
+  const double mib = 1048576;
+  double all = 0, room = 0;
+  for (int d = 0; d < l->n_devices; d++) {
+    uint64_t bytes = l->kinds[l->kind_of[d]].bytes;
+    room += bytes == 0 ? 0x1p80 : (double)bytes;
+  }
+  for (uint32_t c = 0; c < l->n_classes; c++) {
+    uint64_t most = 0;
+    bool may = false;
+    for (int k = 0; k < l->n_kinds; k++) {
+      if (l->ns[(size_t)c * (size_t)l->n_kinds + (size_t)k] == SN__FLOW_NEVER) continue;
+      may = may || l->kinds[k].bytes == 0 || l->bytes[c] <= l->kinds[k].bytes;
+      if (l->kinds[k].bytes > most) most = l->kinds[k].bytes;
+    }
+    if (!may)
+      return sn_status_make(SN_CODE_OUT_OF_MEMORY,
+                            "placement: nothing fits: what moves as number %u takes %.6g MiB and "
+                            "the largest device that can run it has %.6g MiB; give it a device of "
+                            "%.6g MiB, or split it",
+                            c, (double)l->bytes[c] / mib, (double)most / mib,
+                            (double)l->bytes[c] / mib);
+    all += (double)l->bytes[c];
+  }
+  if (all > room)
+    return sn_status_make(SN_CODE_OUT_OF_MEMORY,
+                          "placement: nothing fits: all together takes %.6g MiB and the %d devices "
+                          "have %.6g MiB; add devices or memory",
+                          all / mib, l->n_devices, room / mib);
+  return sn_status_make(SN_CODE_OUT_OF_MEMORY,
+                        "placement: no way was found to fit: all together takes %.6g MiB of the "
+                        "%d devices' %.6g MiB, in pieces that leave gaps; give each a little more "
+                        "memory, or add a device",
+                        all / mib, l->n_devices, room / mib);
+}
+
 sn_status sn__load_solve(const sn__load *l, const sn__load_options *o, sn__load_result *out) {
   solver s;
   sn__load_bound bound;
@@ -233,9 +284,14 @@ sn_status sn__load_solve(const sn__load *l, const sn__load_options *o, sn__load_
   sn_status status = solver_create(&s, l, o, out);
   if (status == SN_OK) status = sn__load_bound_of(l, &bound);
   if (status == SN_OK) status = o->contiguous ? contiguous(&s) : candidates(&s);
-  if (status == SN_OK && s.ns == SN__FLOW_NEVER)
-    status = sn_status_make(SN_CODE_INVALID, "placement: nothing fits");
-  if (status == SN_OK && !o->contiguous) status = anneal(&s, bound.ns);
+  if (status == SN_OK && !o->contiguous) status = exhaust(&s);
+  if (status == SN_OK && s.ns == SN__FLOW_NEVER) status = nothing_fits(l);
+  if (status == SN_OK && !o->contiguous && !out->certified) status = anneal(&s, bound.ns);
+  if (status == SN_OK && o->certify && !out->certified && s.ns != bound.ns)
+    status = sn_status_make(SN_CODE_UNSUPPORTED,
+                            "placement: this largest load cannot be proved optimal: the best found "
+                            "is above its lower bound; --contiguous is proved, and without "
+                            "--certify the plan is given with its bound");
   if (status == SN_OK) {
     out->device = s.device;
     s.device = NULL;

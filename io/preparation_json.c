@@ -463,7 +463,9 @@ static sn_status read_words(sn__arena *arena, const cJSON *o, sn_field *f) {
   }
   size_t names = 0;
   SN_TRY(get_names(arena, o, "class_weight_names", &f->class_weight_names, &names));
-  if (names != 0 && names != f->n_class_weights) return wrong("class_weight_names");
+  /* An empty list is not the same as none: names are looked up by weight. */
+  if (f->class_weight_names != NULL && names != f->n_class_weights)
+    return wrong("class_weight_names");
   return SN_OK;
 }
 

@@ -114,6 +114,7 @@ SN_API sn_value sn_leaky_relu(sn_graph *g, sn_value x, double slope);
 SN_API sn_value sn_gelu(sn_graph *g, sn_value x, bool tanh_form);
 SN_API sn_value sn_silu(sn_graph *g, sn_value x);
 SN_API sn_value sn_softplus(sn_graph *g, sn_value x);
+SN_API sn_value sn_softsign(sn_graph *g, sn_value x); /* x / (1 + |x|); NaN at infinity */
 SN_API sn_value sn_activate(sn_graph *g, sn_value x, sn_activation activation);
 /* Gradient 1 inside [low, high], 0 outside. */
 SN_API sn_value sn_clamp(sn_graph *g, sn_value x, double low, double high);

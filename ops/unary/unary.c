@@ -152,6 +152,10 @@ sn_value sn_softplus(sn_graph *g, sn_value x) {
   return add_unary(g, SN__UNARY_softplus, x, 0, 0);
 }
 
+sn_value sn_softsign(sn_graph *g, sn_value x) {
+  return add_unary(g, SN__UNARY_softsign, x, 0, 0);
+}
+
 sn_value sn_leaky_relu(sn_graph *g, sn_value x, double slope) {
   /* The gradient reads the output's sign, which tells the input's only then. */
   if (!(slope >= 0))

@@ -22,6 +22,7 @@ typedef enum sn__unary_saves { SN__SAVES_NONE, SN__SAVES_IN, SN__SAVES_OUT } sn_
   X(gelu_tanh, IN, 50, "the tanh approximation of gelu")                                           \
   X(silu, IN, 26, "x * sigmoid(x)")                                                                \
   X(softplus, IN, 60, "log(1 + e^x)")                                                              \
+  X(softsign, IN, 5, "x / (1 + |x|)")                                                              \
   X(affine, NONE, 2, "alpha * x + beta")                                                           \
   X(clamp, IN, 2, "x kept within [alpha, beta]")
 

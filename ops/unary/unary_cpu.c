@@ -55,6 +55,10 @@
     T q = sn__sigmoid_##S(x);                                                                      \
     return q * ((T)1 + x * ((T)1 - q));                                                            \
   }                                                                                                \
+  SN__INLINE T softsign_slope_##S(T x) {                                                           \
+    T q = (T)1 / ((T)1 + sn__abs_##S(x));                                                          \
+    return q * q;                                                                                  \
+  }                                                                                                \
   FORWARD(T, S, neg, -x)                                                                           \
   FORWARD(T, S, exp, sn__exp_##S(x))                                                               \
   FORWARD(T, S, log, sn__log_##S(x))                                                               \
@@ -67,6 +71,7 @@
   FORWARD(T, S, gelu_tanh, x *sn__sigmoid_##S((T)2 * gelu_inner_##S(x)))                           \
   FORWARD(T, S, silu, x *sn__sigmoid_##S(x))                                                       \
   FORWARD(T, S, softplus, sn__softplus_##S(x))                                                     \
+  FORWARD(T, S, softsign, x / ((T)1 + sn__abs_##S(x)))                                             \
   FORWARD(T, S, affine, alpha *x + beta)                                                           \
   FORWARD(T, S, clamp, x<alpha ? alpha : x> beta ? beta : x)                                       \
   BACKWARD(T, S, neg, -d)                                                                          \
@@ -81,6 +86,7 @@
   BACKWARD(T, S, gelu_tanh, d *gelu_tanh_slope_##S(s))                                             \
   BACKWARD(T, S, silu, d *silu_slope_##S(s))                                                       \
   BACKWARD(T, S, softplus, d *sn__sigmoid_##S(s))                                                  \
+  BACKWARD(T, S, softsign, d *softsign_slope_##S(s))                                               \
   BACKWARD(T, S, affine, d *alpha)                                                                 \
   BACKWARD(T, S, clamp, s<alpha || s> beta ? (T)0 : d)
 

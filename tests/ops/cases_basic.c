@@ -98,6 +98,7 @@ static void unary_all(op_test *t) {
   op_out(t, sn_gelu(g, x, true));
   op_out(t, sn_silu(g, x));
   op_out(t, sn_softplus(g, x));
+  op_out(t, sn_softsign(g, x));
   op_out(t, sn_affine(g, x, 2.5, -1));
   op_out(t, sn_clamp(g, x, -1, 1.5));
 }
@@ -209,7 +210,8 @@ const op_case op_cases_basic[] = {
     {"add sub mul div", "stretched", binary_stretched, 0},
     {"add_n", "an input twice, and alone", add_many, 0},
     {"sum_to broadcast_to", "any dimensions", stretch_and_sum, 0},
-    {"neg exp log sqrt tanh sigmoid relu leaky_relu gelu gelu_tanh silu softplus affine clamp",
+    {"neg exp log sqrt tanh sigmoid relu leaky_relu gelu gelu_tanh silu softplus softsign affine "
+     "clamp",
      "all", unary_all, 0},
     {"softmax_cross_entropy", "weights, a row that is not read", cross_entropy, 0},
     {"sigmoid_cross_entropy squared_loss absolute_loss huber_loss", "weights, one feature or more",

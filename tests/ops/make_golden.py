@@ -20,7 +20,8 @@ x = x.to(torch.float32).to(D)
 put("unary_x", x)
 for name, f in [("exp", torch.exp), ("tanh", torch.tanh), ("sigmoid", torch.sigmoid), ("relu", F.relu),
                 ("leaky_relu", lambda v: F.leaky_relu(v, 0.2)), ("gelu", F.gelu),
-                ("gelu_tanh", lambda v: F.gelu(v, approximate="tanh")), ("silu", F.silu), ("softplus", lambda v: F.softplus(v, threshold=1e9))]:
+                ("gelu_tanh", lambda v: F.gelu(v, approximate="tanh")), ("silu", F.silu), ("softplus", lambda v: F.softplus(v, threshold=1e9)),
+                ("softsign", F.softsign)]:
     a = x.clone().requires_grad_()
     y = f(a)
     y.sum().backward()

@@ -47,6 +47,7 @@ static const struct {
     {"gelu_tanh", gelu_tanh, y_gelu_tanh, d_gelu_tanh},
     {"silu", sn_silu, y_silu, d_silu},
     {"softplus", sn_softplus, y_softplus, d_softplus},
+    {"softsign", sn_softsign, y_softsign, d_softsign},
 };
 
 /* Runs sum(y * r) and its gradient with respect to x. */
@@ -145,30 +146,33 @@ START_TEST(loss) {
 }
 END_TEST
 
+static const double special_x[] = {NAN, INFINITY, -INFINITY, 89, -110, 0, -0.0, -1};
+static const struct {
+  const char *name;
+  unary_builder fn;
+  double y[COUNT(special_x)];
+} specials[] = {
+    {"exp", sn_exp, {NAN, INFINITY, 0, INFINITY, 0, 1, 1, 0.36787945}},
+    {"log", sn_log, {NAN, INFINITY, NAN, 4.4886365, NAN, -INFINITY, -INFINITY, NAN}},
+    {"tanh", sn_tanh, {NAN, 1, -1, 1, -1, 0, 0, -0.76159416}},
+    {"sigmoid", sn_sigmoid, {NAN, 1, 0, 1, 0, 0.5, 0.5, 0.26894143}},
+    {"relu", sn_relu, {NAN, INFINITY, 0, 89, 0, 0, 0, 0}},
+    {"softplus", sn_softplus, {NAN, INFINITY, 0, 89, 0, 0.69314718, 0.69314718, 0.31326169}},
+    {"softsign", sn_softsign, {NAN, NAN, NAN, 0.98888889, -0.99099099, 0, 0, -0.5}},
+};
+
 /* NaN stays NaN; infinities and what overflows or vanishes come out as they should. */
 START_TEST(special) {
-  static const double x[] = {NAN, INFINITY, -INFINITY, 89, -110, 0, -0.0, -1};
-  static const struct {
-    const char *name;
-    unary_builder fn;
-    double y[8];
-  } rows[] = {
-      {"exp", sn_exp, {NAN, INFINITY, 0, INFINITY, 0, 1, 1, 0.36787945}},
-      {"log", sn_log, {NAN, INFINITY, NAN, 4.4886365, NAN, -INFINITY, -INFINITY, NAN}},
-      {"tanh", sn_tanh, {NAN, 1, -1, 1, -1, 0, 0, -0.76159416}},
-      {"sigmoid", sn_sigmoid, {NAN, 1, 0, 1, 0, 0.5, 0.5, 0.26894143}},
-      {"relu", sn_relu, {NAN, INFINITY, 0, 89, 0, 0, 0, 0}},
-      {"softplus", sn_softplus, {NAN, INFINITY, 0, 89, 0, 0.69314718, 0.69314718, 0.31326169}},
-  };
   op_test t;
   op_test_init(&t, SN_F32, false);
-  sn_value y = rows[_i].fn(t.graph, op_data(&t, SN_F32, SN_SHAPE(8), x, 8));
+  sn_value y = specials[_i].fn(
+      t.graph, op_data(&t, SN_F32, SN_SHAPE(COUNT(special_x)), special_x, COUNT(special_x)));
   op_values v;
   ck_sn_ok(op_run(&t, t.graph, NULL, 0, &v));
-  for (int i = 0; i < 8; i++) {
-    double got = op_number(t.graph, &v, y, i), want = rows[_i].y[i];
+  for (int i = 0; i < (int)COUNT(special_x); i++) {
+    double got = op_number(t.graph, &v, y, i), want = specials[_i].y[i];
     bool same = isnan(want) ? isnan(got) : isinf(want) ? got == want : fabs(got - want) < 1e-6;
-    ck_assert_msg(same, "%s(%g) is %g, not %g", rows[_i].name, x[i], got, want);
+    ck_assert_msg(same, "%s(%g) is %g, not %g", specials[_i].name, special_x[i], got, want);
   }
   op_values_free(&v);
   op_test_free(&t);
@@ -333,7 +337,7 @@ static Suite *suite(void) {
   tcase_add_test(t, logarithm);
   tcase_add_loop_test(t, normal_forms, 0, 2);
   tcase_add_loop_test(t, loss, 0, (int)COUNT(losses));
-  tcase_add_loop_test(t, special, 0, 6);
+  tcase_add_loop_test(t, special, 0, (int)COUNT(specials));
   tcase_add_test(t, row_alone);
   tcase_add_test(t, bad_label);
   tcase_add_loop_test(t, shape_error, 0, (int)COUNT(mistakes));

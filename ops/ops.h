@@ -196,7 +196,8 @@ SN_API sn_value sn_transpose(sn_graph *g, sn_value x, const int *axes, size_t n)
 /* table [V, ..] by indices [..] (i32 or i64) -> [.., ..]; its gradient is scatter-add in index
  * order. An index out of range is a DATA status when run, naming the row. */
 SN_API sn_value sn_gather_rows(sn_graph *g, sn_value table, sn_value indices);
-/* x [M, ..] added into zeros with the shape of `like` [V, ..] at indices [M]; ascending order. */
+/* x [M, ..] added into zeros with the shape of `like` [V, ..] at indices [M]: each row's terms in
+ * ascending order, kept in f64 and rounded once. */
 SN_API sn_value sn_scatter_add_rows(sn_graph *g, sn_value x, sn_value indices, sn_value like);
 
 /* ---- ragged rows: x [N, F] with offsets [B + 1] ------------------------------------------- */

@@ -39,6 +39,7 @@ const sn_op_def sn__op_scatter_add_rows = {
     .infer = scatter_add_rows_infer,
     .grad = scatter_add_rows_grad,
     .saved_inputs = 1u << 1,
+    .workspace = sn__scatter_add_rows_workspace,
     .cpu = sn__scatter_add_rows_cpu,
     .doc = "rows of x added into zeros of another's shape, at given rows, in rising order of x"};
 

@@ -4,6 +4,7 @@
 
 #include "ops/gather_rows/gather_rows.h"
 
+size_t sn__scatter_add_rows_workspace(const sn__exec *e);
 sn_status sn__scatter_add_rows_cpu(const sn__exec *e);
 
 #endif

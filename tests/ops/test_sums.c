@@ -55,10 +55,54 @@ START_TEST(rounded_once) {
 }
 END_TEST
 
+/* Uses of three of a table's four rows, by turns of unequal length. */
+static double use_of(int i) {
+  return i % 7 < 4 ? 2 : i % 7 < 6 ? 0 : 3;
+}
+
+/* An embedding's gradient: every use of a row is a term. Row 1 is never used. Once narrow and long,
+ * once wider than what is summed at a time. */
+START_TEST(rows_of_a_table) {
+  fill();
+  op_test t;
+  op_test_init(&t, SN_F32, false);
+  const int cols = _i == 0 ? COLS : 30 * COLS, rows = ROWS * COLS / cols;
+  double uses[ROWS];
+  for (int i = 0; i < rows; i++)
+    uses[i] = use_of(i);
+  sn_value x = op_data(&t, SN_F32, SN_SHAPE(rows, cols), terms, ROWS * COLS);
+  sn_value at = op_data(&t, SN_I32, SN_SHAPE(rows), uses, (size_t)rows);
+  sn_value like = op_data(&t, SN_F32, SN_SHAPE(4, cols), NULL, (size_t)(4 * cols));
+  sn_value y = sn_scatter_add_rows(t.graph, x, at, like);
+  static float kept[4 * 30 * COLS];
+  for (int threads = 1; threads <= 3; threads++) {
+    sn__team *team;
+    ck_sn_ok(sn__team_create(threads, &team));
+    op_values v;
+    ck_sn_ok(op_run(&t, t.graph, team, 0, &v));
+    for (int j = 0; j < 4 * cols; j++) {
+      double want = 0;
+      for (int i = 0; i < rows; i++)
+        want += use_of(i) == j / cols ? terms[i * cols + j % cols] : 0;
+      const double got = op_number(t.graph, &v, y, j);
+      ck_assert_msg(fabs(got - want) <= 6e-8 * fabs(want), "row %d, feature %d: %.9g, not %.9g",
+                    j / cols, j % cols, got, want);
+    }
+    const size_t bytes = (size_t)(4 * cols) * sizeof(float);
+    if (threads == 1) memcpy(kept, v.data[y.index], bytes);
+    ck_assert_mem_eq(v.data[y.index], kept, bytes);
+    op_values_free(&v);
+    sn__team_free(team);
+  }
+  op_test_free(&t);
+}
+END_TEST
+
 static Suite *suite(void) {
   Suite *s = suite_create("sums");
   TCase *t = tcase_create("f32");
   tcase_add_loop_test(t, rounded_once, 0, 2);
+  tcase_add_loop_test(t, rows_of_a_table, 0, 2);
   suite_add_tcase(s, t);
   return s;
 }

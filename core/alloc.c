@@ -81,6 +81,10 @@ void sn__free(void *pointer) {
   current.free(current.user, (char *)pointer - h.lead, h.lead + h.size);
 }
 
+void sn_text_free(char *text) {
+  sn__free(text);
+}
+
 char *sn__strndup(const char *text, size_t length) {
   size_t bytes;
   length = strnlen(text, length);

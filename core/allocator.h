@@ -21,6 +21,9 @@ typedef struct sn_allocator {
 /* NULL restores the default (the C library's). Not thread-safe by nature. */
 SN_API void sn_set_allocator(const sn_allocator *allocator);
 
+/* Frees a text that a function gave to the caller through a `char **out_text`. NULL is fine. */
+SN_API void sn_text_free(char *text);
+
 SN_END_DECLS
 
 #endif

@@ -9,6 +9,7 @@
 #ifndef SN_IO_CHECKPOINT_H
 #define SN_IO_CHECKPOINT_H
 
+#include "core/allocator.h"
 #include "core/graph.h"
 
 SN_BEGIN_DECLS
@@ -53,14 +54,13 @@ SN_API const sn_named_text *sn_checkpoint_text(const sn_checkpoint *checkpoint, 
 
 /* ---- the forward graph as text --------------------------------------------------------------- */
 
-/* JSON, as a checkpoint's text "graph" holds it; the caller's own, for sn_graph_text_free(). */
+/* JSON, as a checkpoint's text "graph" holds it; the caller's own, for sn_text_free(). */
 SN_API SN_MUST_USE sn_status sn_graph_to_json(const sn_graph *graph, char **out_text);
 /* Trusts nothing in the text: CORRUPT where it is not what sn_graph_to_json() writes, UNSUPPORTED
  * for a newer format or an op that is not known. How variables start is not in it: a store has
  * them. */
 SN_API SN_MUST_USE sn_status sn_graph_from_json(const char *text, size_t length,
                                                 sn_graph **out_graph);
-SN_API void sn_graph_text_free(char *text);
 
 /* ---- safetensors --------------------------------------------------------------------------- */
 

@@ -14,6 +14,7 @@
 #ifndef SN_IO_DATASET_H
 #define SN_IO_DATASET_H
 
+#include "core/allocator.h"
 #include "core/dtype.h"
 #include "core/options.h"
 
@@ -134,12 +135,12 @@ SN_API const double *sn_preparation_deviation(const sn_preparation *preparation,
 /* What is fitted belongs to a field's name: any dataset whose fields have the names, kinds and
  * widths of (some of) these may be checked and loaded with it.
  *
- * As JSON for a checkpoint, and back (bounds-checked: it may come from a stranger). */
+ * As JSON for a checkpoint (free it with sn_text_free()), and back (bounds-checked: it may come
+ * from a stranger). */
 SN_API SN_MUST_USE sn_status sn_preparation_to_json(const sn_preparation *preparation,
                                                     char **out_text);
 SN_API SN_MUST_USE sn_status sn_preparation_from_json(const char *text, size_t length,
                                                       sn_preparation **out_preparation);
-SN_API void sn_text_free(char *text); /* what *_to_json and sn_inspect_file gave; NULL is fine */
 
 /* Reads everything once. The first thing that would stop training is the status (DATA: file,
  * dataset, row, column); `warn` hears of what would not (a constant column, a class seen once, a

@@ -3,6 +3,7 @@
 #ifndef SN_IO_INSPECT_H
 #define SN_IO_INSPECT_H
 
+#include "core/allocator.h"
 #include "core/status.h"
 
 SN_BEGIN_DECLS

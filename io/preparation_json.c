@@ -238,10 +238,6 @@ sn_status sn_preparation_to_json(const sn_preparation *p, char **out_text) {
   return SN_OK;
 }
 
-void sn_text_free(char *t) {
-  sn__free(t);
-}
-
 /* ---- reading --------------------------------------------------------------------------------- */
 
 static sn_status wrong(const char *key) {

@@ -172,7 +172,3 @@ const char *sn_model_config_source(const sn_model_config *config, sn_config_spli
   if (out_lengths != NULL) *out_lengths = lengths;
   return path;
 }
-
-void sn_model_config_text_free(char *text) {
-  sn__free(text);
-}

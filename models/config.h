@@ -15,6 +15,7 @@
 #ifndef SN_MODELS_CONFIG_H
 #define SN_MODELS_CONFIG_H
 
+#include "core/allocator.h"
 #include "core/status.h"
 
 SN_BEGIN_DECLS
@@ -301,10 +302,9 @@ SN_API const char *sn_model_config_source(const sn_model_config *config, sn_conf
 #define SN_CONFIG_ALL      2u /* also keys that were not given and stand at their default */
 
 /* The config as canonical YAML, which reads back to the same config; ALL pins the defaults of this
- * version (what a checkpoint stores). Free the text with sn_model_config_text_free(). */
+ * version (what a checkpoint stores). Free the text with sn_text_free(). */
 SN_API SN_MUST_USE sn_status sn_model_config_write(const sn_model_config *config, unsigned flags,
                                                    char **out_text);
-SN_API void sn_model_config_text_free(char *text);
 
 /* "classification" and the like, for reports. */
 SN_API const char *sn_config_kind_name(sn_config_kind kind);

@@ -98,8 +98,8 @@ static void reads_back(const sn_model_config *config, unsigned flags) {
   must(accepted(sn_model_config_check(again, 0)));
   must(accepted(sn_model_config_write(again, flags, &second)));
   must(strcmp(first, second) == 0);
-  sn_model_config_text_free(first);
-  sn_model_config_text_free(second);
+  sn_text_free(first);
+  sn_text_free(second);
   sn_model_config_free(again);
 }
 

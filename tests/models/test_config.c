@@ -304,8 +304,8 @@ static void reads_back(const char *text, unsigned flags) {
   ck_sn_ok(sn_model_config_write(again, flags, &second));
   ck_assert_str_eq(first, second);
   if (flags == 0) ck_assert_int_eq(again->train.epochs, c->train.epochs);
-  sn_model_config_text_free(first);
-  sn_model_config_text_free(second);
+  sn_text_free(first);
+  sn_text_free(second);
   sn_model_config_free(c);
   sn_model_config_free(again);
 }
@@ -331,7 +331,7 @@ START_TEST(what_is_written_reads_back) {
   ck_sn_ok(sn_model_config_write(c, 0, &text));
   ck_assert_ptr_nonnull(strstr(text, "learning_rate: 0.30000000000000004"));
   ck_assert_ptr_nonnull(strstr(text, "labels: [\"yes\", \"1\", \"\xc3\xa9\", \"null\"]"));
-  sn_model_config_text_free(text);
+  sn_text_free(text);
   sn_model_config_free(c);
 }
 END_TEST
@@ -355,7 +355,7 @@ START_TEST(built_without_a_file) {
   ck_assert_ptr_nonnull(strstr(text, "    kind: set  "));
   ck_assert_ptr_nonnull(strstr(text, "    loss: huber  "));
   ck_assert_ptr_nonnull(strstr(text, "# squared, absolute or Huber error\n"));
-  sn_model_config_text_free(text);
+  sn_text_free(text);
   sn_model_config_free(c);
   sn_model_config_free(NULL);
 }
@@ -457,10 +457,10 @@ static sn_status all_of_it(void *arg) {
   SN_TRY(read_checked(full, &c));
   sn_status status = sn_model_config_set(c, "train.monitor=valid.digit.f1");
   if (status == SN_OK) status = sn_model_config_write(c, SN_CONFIG_ALL | SN_CONFIG_COMMENTS, &text);
-  sn_model_config_text_free(text);
+  sn_text_free(text);
   text = NULL;
   if (status == SN_OK) status = sn_model_config_write(c, 0, &text);
-  sn_model_config_text_free(text);
+  sn_text_free(text);
   sn_model_config_free(c);
   return status;
 }

@@ -135,8 +135,8 @@ sn_status save_read_state(const sn_checkpoint *checkpoint, run_state *out) {
 /* ---- writing ------------------------------------------------------------------------------- */
 
 void save_texts_free(save_texts *texts) {
-  sn_graph_text_free(texts->graph);
-  sn_model_config_text_free(texts->config);
+  sn_text_free(texts->graph);
+  sn_text_free(texts->config);
   sn_text_free(texts->preparation);
   *texts = (save_texts){NULL, NULL, NULL};
 }

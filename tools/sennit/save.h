@@ -36,9 +36,7 @@ void run_state_free(run_state *state);
 
 /* What does not change from save to save; texts are owned (save_texts_free). */
 typedef struct save_texts {
-  char *graph;       /* sn_graph_text_free */
-  char *config;      /* sn_model_config_text_free */
-  char *preparation; /* sn_text_free */
+  char *graph, *config, *preparation;
 } save_texts;
 void save_texts_free(save_texts *texts);
 

@@ -41,7 +41,7 @@ static sn_status announce_changes(train_run *run, const sn_checkpoint *last) {
   if (was == NULL) return sn_status_out_of_memory();
   sn_status status = sn_model_config_write(run->task.config, SN_CONFIG_ALL, &now);
   if (status == SN_OK) compare(run, now, was);
-  sn_model_config_text_free(now);
+  sn_text_free(now);
   sn__free(was);
   return status;
 }

@@ -459,7 +459,12 @@ START_TEST(batch_stops_at_its_first_failure) {
   submit(devices[0], SN__QUEUE_COMPUTE, c, 3);
   submit(devices[0], SN__QUEUE_COMPUTE, &d, 1);
   sn_code code = kind->computes ? SN_CODE_NUMERIC : SN_CODE_DEVICE;
-  const char *words = kind->computes ? ": loss is not finite" : "loss on null:0: injected failure";
+  char words[96];
+  if (kind->computes)
+    snprintf(words, sizeof words, ": loss is not finite");
+  else
+    snprintf(words, sizeof words, "loss on %s: injected failure",
+             sn__device_desc(devices[0])->name);
   ck_sn_ok(sn__timeline_wait(before, 1, SN__FOREVER));
   ck_sn_fails(sn__timeline_wait(failed, 1, SN__FOREVER), code, words);
   ck_sn_fails(sn__timeline_wait(after, 1, SN__FOREVER), code, words);
@@ -747,8 +752,11 @@ START_TEST(overruns_are_caught_in_test_mode) {
     sn__timepoint p = {done, 1};
     sn__command c = {"conv", NULL, 0, &p, 1, overrun, (char *)b->host + 40, &b, 1};
     submit(devices[0], SN__QUEUE_COMPUTE, &c, 1);
-    ck_sn_fails(sn__timeline_wait(done, 1, SN__FOREVER), SN_CODE_INTERNAL,
-                "conv on cpu:0: a buffer of 40 bytes on cpu:0 was written 3 bytes past its end");
+    const char *name = sn__device_desc(devices[0])->name;
+    char words[160];
+    snprintf(words, sizeof words,
+             "conv on %s: a buffer of 40 bytes on %s was written 3 bytes past its end", name, name);
+    ck_sn_fails(sn__timeline_wait(done, 1, SN__FOREVER), SN_CODE_INTERNAL, words);
     sn__buffer_free(b);
     sn__timeline_free(done);
   }

@@ -19,7 +19,7 @@
 /* `n` described devices on which an op costs its launch and a copy its latency: numbers that can be
  * added up by hand. */
 static sn_topology *by_hand(int n, const int64_t *launch_ns, int64_t latency_ns) {
-  sn_device_desc d[8];
+  sn_device_desc d[8] = {0};
   for (int i = 0; i < n; i++) {
     sn_device_desc_init(SN_DEVICE_NULL, i, -1, 1, &d[i]);
     d[i].flops_per_s = d[i].bytes_per_s = 1e30;

@@ -18,6 +18,8 @@ static sn_status batch_norm_infer(sn__infer *c) {
   static const char *const words[] = {"x", "scale", "shift", "the running mean",
                                       "the running variance"};
   const sn__batch_norm_attrs *a = c->attrs;
+  /* Scale and shift may be left empty, not out: a graph from a file may try. */
+  if (c->n_in <= IN_VARIANCE) return sn__infer_fail(c, "%s is missing", words[c->n_in]);
   SN_TRY(sn__want_real(c, IN_X, "x"));
   SN_TRY(sn__want_rank(c, IN_X, 2, SN_MAX_RANK, "x"));
   const int64_t features = c->in[IN_X].shape.dims[c->in[IN_X].shape.rank - 1];

@@ -67,9 +67,8 @@ typedef struct sn_inception_options {
   const char *name;           /* NULL: "inception" */
 } sn_inception_options;
 /* Four paths over one image, side by side in the channels: x [N, H, W, C] -> [N, H, W, point +
- * three
- * + five + pool]. Each is a module of its own, "1x1", "3x3", "5x5" and "pool", so that each can
- * have a device of its own.   (Szegedy et al. 2015, "Going deeper with convolutions") */
+ * three + five + pool]. Each is a module of its own, "1x1", "3x3", "5x5" and "pool", so that each
+ * can have a device of its own.   (Szegedy et al. 2015, "Going deeper with convolutions") */
 SN_API sn_value sn_inception_opt(sn_graph *g, sn_value x, const sn_inception_options *options);
 
 /* The mean, or the greatest, of all pixels of each channel: [N, H, W, C] -> [N, C]. */

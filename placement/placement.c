@@ -212,8 +212,13 @@ static sn_status keep_orders(sn_placement *pl, const looked_at *l) {
 static sn_status write_sentence(sn_placement *pl) {
   const sn_placement_figures *f = &pl->figures;
   double step = (double)f->predicted_step_ns * 1e-6, one = (double)f->one_device_ns * 1e-6;
-  const char *name = pl->topology->devices[f->one_device].name;
-  if (pl->topology->n_devices == 1)
+  const char *name = f->one_device < 0 ? "" : pl->topology->devices[f->one_device].name;
+  if (f->one_device < 0)
+    pl->sentence =
+        sn__format("No device alone has the memory; on %d the step takes %.3f ms with "
+                   "%.3f ms of copies (%.1f KiB).",
+                   f->devices_used, step, (double)f->copy_ns * 1e-6, (double)f->copy_bytes / 1024);
+  else if (pl->topology->n_devices == 1)
     pl->sentence = sn__format("One device: a step is predicted to take %.3f ms on %s.", step, name);
   else if (f->devices_used == 1)
     pl->sentence = sn__format("One device of %d does it all: %.3f ms a step; spreading would cost "
@@ -332,8 +337,8 @@ static sn_status describe(sn_placement *pl, const looked_at *l, int64_t rows) {
   pl->figures = (sn_placement_figures){
       .predicted_step_ns = step.makespan + l->host_ns,
       .lower_bound_ns = r->lower_bound + l->host_ns,
-      .one_device_ns = (r->one_device < 0 ? step.makespan : r->one_device_makespan) + l->host_ns,
-      .one_device = r->one_device < 0 ? 0 : r->one_device,
+      .one_device_ns = r->one_device < 0 ? 0 : r->one_device_makespan + l->host_ns,
+      .one_device = r->one_device,
       .evals = r->evals,
       .devices_used = __builtin_popcountll(used),
       .copy_ns = step.copy_time,

@@ -51,8 +51,8 @@ typedef struct sn_placement_module {
 typedef struct sn_placement_figures {
   int64_t predicted_step_ns;
   int64_t lower_bound_ns; /* no plan of this graph on these devices takes less */
-  int64_t one_device_ns;  /* the step on the best single device */
-  int one_device;         /* which that is */
+  int64_t one_device_ns;  /* the step on the best single device; 0: none holds the model */
+  int one_device;         /* which that is; -1: none */
   int64_t evals;
   int devices_used;
   int64_t copy_ns; /* all copies of the step, added up */

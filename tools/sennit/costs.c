@@ -202,7 +202,7 @@ static sn_status measure_round(task *t, ui_state *ui, sn_measurement *m, int64_t
     const sn_placement_figures *f = sn_placement_figures_of(sn_trainer_placement(next));
     bool several = f->devices_used > 1;
     snprintf(out->alone_device, sizeof out->alone_device, "%s",
-             several ? t->topology->devices[f->one_device].name : "");
+             several && f->one_device >= 0 ? t->topology->devices[f->one_device].name : "");
   }
   sn_trainer_free(next);
   timing_free(&timed);

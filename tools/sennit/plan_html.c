@@ -117,9 +117,13 @@ static void put_cards(FILE *f, const sn_placement *placement, const costs_figure
   snprintf(words, sizeof words, "no plan is faster: the step is %.2f times this bound",
            p->lower_bound_ns > 0 ? (double)p->predicted_step_ns / (double)p->lower_bound_ns : 1.0);
   put_card(f, figure, words);
-  snprintf(figure, sizeof figure, "%.3f ms", ms(p->one_device_ns));
-  snprintf(words, sizeof words, "on %s alone", topology->devices[p->one_device].name);
-  put_card(f, figure, words);
+  if (p->one_device >= 0) {
+    snprintf(figure, sizeof figure, "%.3f ms", ms(p->one_device_ns));
+    snprintf(words, sizeof words, "on %s alone", topology->devices[p->one_device].name);
+    put_card(f, figure, words);
+  } else {
+    put_card(f, "no device", "holds the model alone");
+  }
   snprintf(figure, sizeof figure, "%d of %d", p->devices_used, topology->n_devices);
   put_card(f, figure, "devices used");
   snprintf(figure, sizeof figure, "%s", ui_bytes((double)p->copy_bytes, bytes));

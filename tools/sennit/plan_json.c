@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+
 #include "tools/sennit/json.h"
 #include "tools/sennit/plan_report.h"
 
@@ -119,8 +121,9 @@ sn_status plan_print_json(FILE *out, const sn_placement *placement, const sn_pla
   put_variables(&r, plan);
   json_number(&r, r.root, "predicted_step_ms", ms(f->predicted_step_ns));
   json_number(&r, r.root, "lower_bound_ms", ms(f->lower_bound_ns));
-  json_number(&r, r.root, "one_device_ms", ms(f->one_device_ns));
-  json_text(&r, r.root, "one_device", device_name(plan, f->one_device));
+  json_number(&r, r.root, "one_device_ms", f->one_device < 0 ? NAN : ms(f->one_device_ns));
+  if (f->one_device >= 0) json_text(&r, r.root, "one_device", device_name(plan, f->one_device));
+  json_bool(&r, r.root, "certified", f->certified);
   json_int(&r, r.root, "devices_used", f->devices_used);
   json_text(&r, r.root, "sentence", sn_placement_sentence(placement));
   put_insight(&r, plan, insight);

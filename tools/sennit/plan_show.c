@@ -78,11 +78,14 @@ void plan_show(ui_state *ui, const sn_placement *placement, const sn_plan *plan,
   show_copies(ui, plan);
   show_devices(ui, plan);
   ui_line(ui, "%s", "");
-  ui_line(ui,
-          "predicted step %.3f ms, lower bound %.3f ms (ratio %.2f), on one device %.3f ms (%s)",
+  char one[SN_DEVICE_NAME_SIZE + 48] = "no device alone holds the model";
+  if (f->one_device >= 0)
+    snprintf(one, sizeof one, "on one device %.3f ms (%s)", ms(f->one_device_ns),
+             topology->devices[f->one_device].name);
+  ui_line(ui, "predicted step %.3f ms, lower bound %.3f ms (ratio %.2f%s), %s",
           ms(f->predicted_step_ns), ms(f->lower_bound_ns),
           f->lower_bound_ns > 0 ? (double)f->predicted_step_ns / (double)f->lower_bound_ns : 1,
-          ms(f->one_device_ns), topology->devices[f->one_device].name);
+          f->certified ? ", proved optimal" : "", one);
   ui_line(ui, "what limits it: %s", insight->limit);
   ui_line(ui, "one more device: %s", insight->more);
   costs_show(ui, plan, costs);

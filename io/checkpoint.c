@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include "core/alloc.h"
 #include "core/sha256.h"
 #include "io/checkpoint_impl.h"
@@ -311,9 +312,10 @@ static sn_status read_dataset(sn_checkpoint *c, const sn__h5_dataset *d, const c
 
 /* libhdf5 looks at the file in a process of its own, as at any file from a stranger; bytes are
  * taken from `file`, whose checksum holds. */
-static sn_status read_content(sn_checkpoint *c, const char *path, const char *file, size_t size) {
+static sn_status read_content(sn_checkpoint *c, int fd, const char *path, const char *file,
+                              size_t size) {
   sn__h5_report *report = NULL;
-  SN_TRY(sn__h5_scan(path, NULL, &report));
+  SN_TRY(sn__h5_scan_open(fd, path, NULL, &report));
   sn_status status = SN_OK;
   if (report->failure != NULL)
     status =
@@ -327,14 +329,16 @@ static sn_status read_content(sn_checkpoint *c, const char *path, const char *fi
   return sn_status_context(status, "%s", path);
 }
 
-sn_status sn_checkpoint_open(const char *path, sn_checkpoint **out_checkpoint) {
+/* One open file is what is read, verified and scanned: a save may put another under its name at
+ * any moment. */
+static sn_status open_file(int fd, const char *path, sn_checkpoint **out_checkpoint) {
   void *data = NULL;
   size_t size = 0;
-  SN_TRY(sn__file_read(path, most_bytes, &data, &size));
+  SN_TRY(sn__file_read_open(fd, path, most_bytes, &data, &size));
   sn_status status = verify(path, data, size);
   sn_checkpoint *c = NULL;
   if (status == SN_OK && (c = sn__calloc(1, sizeof *c)) == NULL) status = sn_status_out_of_memory();
-  if (status == SN_OK) status = read_content(c, path, data, size);
+  if (status == SN_OK) status = read_content(c, fd, path, data, size);
   sn__free(data);
   if (status != SN_OK) {
     sn_checkpoint_free(c);
@@ -342,6 +346,14 @@ sn_status sn_checkpoint_open(const char *path, sn_checkpoint **out_checkpoint) {
   }
   *out_checkpoint = c;
   return SN_OK;
+}
+
+sn_status sn_checkpoint_open(const char *path, sn_checkpoint **out_checkpoint) {
+  int fd = -1;
+  SN_TRY(sn__file_open(path, &fd));
+  sn_status status = open_file(fd, path, out_checkpoint);
+  close(fd);
+  return status;
 }
 
 void sn_checkpoint_free(sn_checkpoint *c) {

@@ -20,6 +20,7 @@
 #define MAX_REPORT_BYTES ((size_t)512 << 20)
 #define REPORT_FD        3
 #define SHARED_FD        4
+#define FILE_FD          5
 
 extern char **environ;
 
@@ -28,6 +29,7 @@ typedef struct child {
   sn__h5_limits limits;
   pid_t pid;
   int report_fd, shared_fd; /* the parent's ends; -1 when closed */
+  int file_fd;              /* the file, when it is open already; else -1 */
   uint8_t *bytes;
   size_t size, capacity;
   double hung; /* seconds waited in vain; 0: not */
@@ -92,24 +94,28 @@ static int high(int fd) {
   return moved;
 }
 
-static int plan_files(posix_spawn_file_actions_t *actions, int report_end, int shared) {
+static int plan_files(posix_spawn_file_actions_t *actions, int report_end, int shared, int file) {
   int e = 0;
   for (int fd = 0; fd < 3 && e == 0; ++fd)
     e = posix_spawn_file_actions_addopen(actions, fd, "/dev/null", O_RDWR, 0);
   if (e == 0) e = posix_spawn_file_actions_adddup2(actions, report_end, REPORT_FD);
   if (e == 0 && shared >= 0) e = posix_spawn_file_actions_adddup2(actions, shared, SHARED_FD);
-  if (e == 0) e = posix_spawn_file_actions_addclosefrom_np(actions, shared >= 0 ? 5 : 4);
+  if (e == 0 && file >= 0) e = posix_spawn_file_actions_adddup2(actions, file, FILE_FD);
+  /* All is marked to be closed but these; the caller's other threads may have been careless. */
+  if (e == 0) e = posix_spawn_file_actions_addclosefrom_np(actions, FILE_FD + (file >= 0));
   return e;
 }
 
 static int spawn(child *c, const char *scanner, const char *only, int report_end) {
-  char memory[32], cpu[32], report[8], shared[8];
+  char memory[32], cpu[32], report[8], shared[8], file[32];
   snprintf(memory, sizeof memory, "%zu", c->limits.memory_mib);
   snprintf(cpu, sizeof cpu, "%.0f", c->limits.total_seconds + 1);
   snprintf(report, sizeof report, "%d", REPORT_FD);
   snprintf(shared, sizeof shared, "%d", c->shared_fd >= 0 ? SHARED_FD : -1);
-  char *argv[] = {(char *)scanner, report,       shared, memory, cpu,
-                  (char *)c->path, (char *)only, NULL};
+  snprintf(file, sizeof file, "/proc/self/fd/%d", FILE_FD);
+  char *argv[] = {(char *)scanner, report, shared,
+                  memory,          cpu,    c->file_fd >= 0 ? file : (char *)c->path,
+                  (char *)only,    NULL};
   posix_spawn_file_actions_t actions;
   posix_spawnattr_t attributes;
   int e = posix_spawn_file_actions_init(&actions);
@@ -124,7 +130,7 @@ static int spawn(child *c, const char *scanner, const char *only, int report_end
     posix_spawnattr_setpgroup(&attributes, 0); /* a Ctrl-C is for us to handle */
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
                                               POSIX_SPAWN_SETPGROUP);
-    e = plan_files(&actions, report_end, c->shared_fd);
+    e = plan_files(&actions, report_end, c->shared_fd, c->file_fd);
     if (e == 0) e = posix_spawn(&c->pid, scanner, &actions, &attributes, argv, environ);
     posix_spawnattr_destroy(&attributes);
   }
@@ -310,21 +316,23 @@ static sn_status judge(const child *c, sn__h5_report *r) {
   return SN_OK;
 }
 
-static sn_status check_file(const char *path, uint64_t *out_size) {
+static sn_status check_file(const child *c, uint64_t *out_size) {
+  const char *path = c->path;
   struct stat s;
-  if (stat(path, &s) != 0)
+  if ((c->file_fd >= 0 ? fstat(c->file_fd, &s) : stat(path, &s)) != 0)
     return sn_status_make(errno == ENOENT ? SN_CODE_NOT_FOUND : SN_CODE_IO, "%s: %s", path,
                           errno == ENOENT ? "no such file: check the path" : strerror(errno));
   if (!S_ISREG(s.st_mode))
     return sn_status_make(SN_CODE_IO, "%s: a %s, not a file: give the path of an HDF5 file", path,
                           S_ISDIR(s.st_mode) ? "folder" : "device or pipe");
-  if (access(path, R_OK) != 0) return sn_status_make(SN_CODE_IO, "%s: %s", path, strerror(errno));
+  if (c->file_fd < 0 && access(path, R_OK) != 0)
+    return sn_status_make(SN_CODE_IO, "%s: %s", path, strerror(errno));
   *out_size = (uint64_t)s.st_size;
   return SN_OK;
 }
 
 static sn_status bounds_of(const child *c, sn__h5_bounds *b) {
-  SN_TRY(check_file(c->path, &b->file_size));
+  SN_TRY(check_file(c, &b->file_size));
   if (c->shared_fd < 0) return SN_OK;
   struct stat s;
   if (fcntl(c->shared_fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) !=
@@ -336,15 +344,15 @@ static sn_status bounds_of(const child *c, sn__h5_bounds *b) {
   return SN_OK;
 }
 
-static sn_status scan(const char *path, const char *only, const sn__h5_limits *limits,
+static sn_status scan(const char *path, int file_fd, const char *only, const sn__h5_limits *limits,
                       sn__h5_report **out_report, int *out_fd) {
-  child c = {.path = path, .report_fd = -1, .shared_fd = -1, .status = -1};
+  child c = {.path = path, .report_fd = -1, .shared_fd = -1, .file_fd = file_fd, .status = -1};
   if (limits != NULL) c.limits = *limits;
   fill_limits(&c.limits);
   sn__h5_bounds bounds = {0};
   sn__h5_report *report = NULL;
   sn_status s;
-  SN_TRY_GOTO(s, check_file(path, &bounds.file_size), end);
+  SN_TRY_GOTO(s, check_file(&c, &bounds.file_size), end);
   if (bounds.file_size == 0) {
     s = sn_status_make(SN_CODE_CORRUPT,
                        "%s: an empty file: its writer ended before writing, or the "
@@ -376,10 +384,19 @@ end:
 }
 
 sn_status sn__h5_scan(const char *path, const sn__h5_limits *limits, sn__h5_report **out_report) {
-  return scan(path, NULL, limits, out_report, NULL);
+  return scan(path, -1, NULL, limits, out_report, NULL);
+}
+
+sn_status sn__h5_scan_open(int fd, const char *path, const sn__h5_limits *limits,
+                           sn__h5_report **out_report) {
+  int file = fcntl(fd, F_DUPFD_CLOEXEC, 16); /* see high() */
+  if (file < 0) return sn_status_make(SN_CODE_IO, "%s: %s", path, strerror(errno));
+  sn_status status = scan(path, file, NULL, limits, out_report, NULL);
+  close(file);
+  return status;
 }
 
 sn_status sn__h5_scan_convert(const char *path, const char *dataset, const sn__h5_limits *limits,
                               sn__h5_report **out_report, int *out_fd) {
-  return scan(path, dataset, limits, out_report, out_fd);
+  return scan(path, -1, dataset, limits, out_report, out_fd);
 }

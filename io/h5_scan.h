@@ -22,6 +22,11 @@ typedef struct sn__h5_limits {
 SN_MUST_USE sn_status sn__h5_scan(const char *path, const sn__h5_limits *limits,
                                   sn__h5_report **out_report);
 
+/* The same of a file that is open for reading as `fd`, which messages call `path`: whatever that
+ * name leads to by now. */
+SN_MUST_USE sn_status sn__h5_scan_open(int fd, const char *path, const sn__h5_limits *limits,
+                                       sn__h5_report **out_report);
+
 /* Reports on `dataset` alone and has libhdf5 convert it. `out_fd`: the shared memory that its
  * `converted` positions mean, sealed against change; the caller closes it. */
 SN_MUST_USE sn_status sn__h5_scan_convert(const char *path, const char *dataset,

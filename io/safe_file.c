@@ -140,13 +140,16 @@ sn_status sn__file_replace(const char *path, const sn__bytes *parts, size_t n_pa
   return status;
 }
 
-sn_status sn__file_read(const char *path, size_t most, void **out_data, size_t *out_size) {
-  int fd = open(path, O_RDONLY | O_CLOEXEC);
-  if (fd < 0) {
-    if (errno == ENOENT)
-      return sn_status_make(SN_CODE_NOT_FOUND, "%s: no such file: check the path", path);
-    return fail("open", path);
-  }
+sn_status sn__file_open(const char *path, int *out_fd) {
+  *out_fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (*out_fd >= 0) return SN_OK;
+  if (errno == ENOENT)
+    return sn_status_make(SN_CODE_NOT_FOUND, "%s: no such file: check the path", path);
+  return fail("open", path);
+}
+
+sn_status sn__file_read_open(int fd, const char *path, size_t most, void **out_data,
+                             size_t *out_size) {
   struct stat st;
   sn_status status = SN_OK;
   char *data = NULL;
@@ -168,7 +171,6 @@ sn_status sn__file_read(const char *path, size_t most, void **out_data, size_t *
     if (n <= 0) break;
     used += (size_t)n;
   }
-  close(fd);
   if (status != SN_OK) {
     sn__free(data);
     return status;
@@ -177,4 +179,12 @@ sn_status sn__file_read(const char *path, size_t most, void **out_data, size_t *
   *out_data = data;
   *out_size = used;
   return SN_OK;
+}
+
+sn_status sn__file_read(const char *path, size_t most, void **out_data, size_t *out_size) {
+  int fd = -1;
+  SN_TRY(sn__file_open(path, &fd));
+  sn_status status = sn__file_read_open(fd, path, most, out_data, out_size);
+  close(fd);
+  return status;
 }

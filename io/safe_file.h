@@ -37,6 +37,11 @@ SN_API SN_MUST_USE sn_status sn__file_replace(const char *path, const sn__bytes 
 /* The whole file, at most `most` bytes; free with sn__free. NOT_FOUND, IO. */
 SN_API SN_MUST_USE sn_status sn__file_read(const char *path, size_t most, void **out_data,
                                            size_t *out_size);
+/* The two halves of it: a descriptor for the caller to close, and all of what it is open on, which
+ * messages call `path`. */
+SN_API SN_MUST_USE sn_status sn__file_open(const char *path, int *out_fd);
+SN_API SN_MUST_USE sn_status sn__file_read_open(int fd, const char *path, size_t most,
+                                                void **out_data, size_t *out_size);
 SN_END_DECLS
 
 #endif

@@ -5,8 +5,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <hdf5.h>
-#include <sys/stat.h>
+#include <signal.h>
 #include <stdio.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include "core/sha256.h"
 #include "io/checkpoint.h"
@@ -468,6 +470,53 @@ START_TEST(test_safetensors_refusals) {
 }
 END_TEST
 
+/* One of two checkpoints whose values lie in different places: `big` has as many 2s as the other
+ * has 1s, and as many again. */
+static sn_status save_one_of_two(const char *path, bool big) {
+  enum { FEW = 1000 };
+  static float values[2 * FEW];
+  for (int i = 0; i < 2 * FEW; i++)
+    values[i] = big ? 2 : 1;
+  const int64_t n = big ? 2 * FEW : FEW;
+  const sn_named_tensor two[] = {{"a", SN_F32, {1, {n}}, values}, {"b", SN_F32, {1, {n}}, values}};
+  return sn_checkpoint_write(path, two, 2, NULL, 0);
+}
+
+/* A server reads what a training run is replacing: the old one or the new one, never half of each.
+ */
+START_TEST(test_read_while_replaced) {
+  const char *path = in_folder("last.h5");
+  ck_sn_ok(save_one_of_two(path, false));
+  pid_t writer = fork();
+  ck_assert_int_ge(writer, 0);
+  if (writer == 0) {
+    for (bool big = true; getppid() != 1; big = !big)
+      sn_status_free(save_one_of_two(path, big));
+    _exit(0);
+  }
+  int seen[2] = {0, 0};
+  for (int i = 0; i < 200; i++) {
+    sn_checkpoint *c = NULL;
+    sn_status status = sn_checkpoint_open(path, &c);
+    if (status != SN_OK) kill(writer, SIGKILL);
+    ck_sn_ok(status);
+    const sn_named_tensor *t = sn_checkpoint_find(c, "b");
+    ck_assert_ptr_nonnull(t);
+    const float *values = t->data;
+    bool big = t->shape.dims[0] == 2000;
+    for (int64_t k = 0; k < t->shape.dims[0]; k++)
+      if (values[k] != (big ? 2 : 1)) kill(writer, SIGKILL);
+    for (int64_t k = 0; k < t->shape.dims[0]; k++)
+      ck_assert_msg(values[k] == (big ? 2 : 1), "read %d: value %d is %g", i, (int)k, values[k]);
+    seen[big]++;
+    sn_checkpoint_free(c);
+  }
+  kill(writer, SIGKILL);
+  waitpid(writer, NULL, 0);
+  ck_assert_int_gt(seen[0] * seen[1], 0);
+}
+END_TEST
+
 START_TEST(test_sha256) {
   /* FIPS 180-4's own examples, and one longer than a block fed in odd pieces. */
   static const struct {
@@ -508,6 +557,7 @@ static Suite *make_suite(void) {
   tcase_add_test(c, test_places_that_cannot_be_written);
   tcase_add_test(c, test_safetensors_round_trip);
   tcase_add_test(c, test_safetensors_refusals);
+  tcase_add_test(c, test_read_while_replaced);
   tcase_add_test(c, test_sha256);
   suite_add_tcase(suite, c);
   return suite;

@@ -88,9 +88,10 @@ typedef struct sn_instance_place {
 typedef struct sn_instance_answer {
   double objective, lower_bound; /* in the unit */
   double one_device;             /* everything on the best single device; NAN: fits none */
-  bool certified;                /* proved to be the best (contiguous: the best contiguous one) */
-  const char *bound;             /* which lower bound it is, in words */
-  const char *found;             /* how the answer was found, in words */
+  bool certified; /* proved to be the best (contiguous: the best contiguous one; makespan: the best
+                     in which no device waits while it could work) */
+  const char *bound; /* which lower bound it is, in words */
+  const char *found; /* how the answer was found, in words */
   int64_t evals;
   int n_devices;
   sn_instance_device *devices;

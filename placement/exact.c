@@ -49,7 +49,7 @@ typedef struct exact {
   uint32_t *copy_job; /* [n_values * n_devices] + 1 */
   uint64_t all;
   uint32_t sequence[JOBS_MOST]; /* tasks in the order in which they started */
-  bool feasible_any; /* memory over time depends on the order: then nothing is proved by steps */
+  bool disagreed; /* with the simulator, of which this is a second account: nothing is proved */
 } exact;
 
 /* ---- the jobs of a placement ------------------------------------------------------------------
@@ -196,7 +196,7 @@ static void keep_order(exact *x, uint32_t n, int64_t step) {
     x->priorities[x->sequence[i]] = (int64_t)(n - i);
   /* The simulator has the last word, on memory too. */
   int64_t cost = sn__judge(x->s, x->devices, x->priorities, 0, NULL);
-  if (cost != step) x->feasible_any = true;
+  if (cost != step) x->disagreed = true;
   sn__consider(x->s, x->devices, x->priorities, cost);
 }
 
@@ -357,7 +357,7 @@ sn_status sn__exact(sn__search *s, int64_t budget, bool *out_proved) {
   bool ok = x->devices && x->order && x->priorities && x->copy_job;
   if (ok) {
     run(x);
-    *out_proved = !x->spent && !x->feasible_any;
+    *out_proved = !x->spent && !x->disagreed;
   }
   sn__free(x->devices);
   sn__free(x->order);

@@ -25,9 +25,11 @@ typedef struct sn__makespan_result {
   int *devices;        /* [n_classes] owned */
   int64_t *priorities; /* [n_tasks] owned; NULL: the longest remaining path first is as good */
   int64_t makespan;
-  int64_t lower_bound;         /* of any plan that fits */
-  const char *bound;           /* which bound that is: "critical path", "work", ... static */
-  bool certified;              /* no placement and priorities give less: makespan is the optimum */
+  int64_t lower_bound; /* of any plan that fits */
+  const char *bound;   /* which bound that is: "critical path", "work", ... static */
+  /* No placement and priorities give less. Priorities never let a device wait while it could work,
+   * as the executor does not; a strict order that waits on purpose might be shorter still. */
+  bool certified;
   bool fits;                   /* within every device's bytes; else the plan that lacks fewest */
   int one_device;              /* the best single device that fits; -1: none does */
   int64_t one_device_makespan; /* on it; pins are not looked at */

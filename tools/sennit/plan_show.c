@@ -85,7 +85,7 @@ void plan_show(ui_state *ui, const sn_placement *placement, const sn_plan *plan,
   ui_line(ui, "predicted step %.3f ms, lower bound %.3f ms (ratio %.2f%s), %s",
           ms(f->predicted_step_ns), ms(f->lower_bound_ns),
           f->lower_bound_ns > 0 ? (double)f->predicted_step_ns / (double)f->lower_bound_ns : 1,
-          f->certified ? ", proved optimal" : "", one);
+          f->certified ? ", proved: no placement and priorities are better" : "", one);
   ui_line(ui, "what limits it: %s", insight->limit);
   ui_line(ui, "one more device: %s", insight->more);
   costs_show(ui, plan, costs);

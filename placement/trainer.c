@@ -605,18 +605,21 @@ const sn_topology *sn_trainer_topology(const sn_trainer *t) {
   return t->topology;
 }
 
+static size_t larger(size_t a, size_t b) {
+  return a > b ? a : b;
+}
+
+/* Programs take turns in the same arenas; what is allocated is the device's, whoever is asked. */
 sn_session_memory sn_trainer_memory_on(const sn_trainer *t, size_t device) {
-  sn_session_memory none = {0};
-  const sn_session *s = t->programs[t->pipeline ? PIPELINE : SN_TRAIN_WHOLE].session;
-  if (s == NULL) return none;
-  sn_session_memory out = sn_session_memory_on(s, device);
-  for (int i = 0; i < N_PROGRAMS; i++) { /* they take turns in the same arenas */
+  sn_session_memory out = {0};
+  for (int i = 0; i < N_PROGRAMS; i++) {
     if (t->programs[i].session == NULL) continue;
     sn_session_memory m = sn_session_memory_on(t->programs[i].session, device);
-    if (m.planned_compute_bytes > out.planned_compute_bytes)
-      out.planned_compute_bytes = m.planned_compute_bytes;
-    if (m.planned_copy_bytes > out.planned_copy_bytes)
-      out.planned_copy_bytes = m.planned_copy_bytes;
+    m.live_bytes = larger(m.live_bytes, out.live_bytes);
+    m.planned_compute_bytes = larger(m.planned_compute_bytes, out.planned_compute_bytes);
+    m.planned_copy_bytes = larger(m.planned_copy_bytes, out.planned_copy_bytes);
+    m.planned_variable_bytes = larger(m.planned_variable_bytes, out.planned_variable_bytes);
+    out = m;
   }
   return out;
 }

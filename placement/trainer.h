@@ -90,7 +90,8 @@ SN_API const sn_graph *sn_trainer_model(const sn_trainer *trainer);
 SN_API const sn_placement *sn_trainer_placement(const sn_trainer *trainer);
 SN_API const sn_plan *sn_trainer_plan(const sn_trainer *trainer); /* of a whole batch's step */
 SN_API const sn_topology *sn_trainer_topology(const sn_trainer *trainer);
-/* Of a device by its index in the topology, for whole batches; zeros before the first. */
+/* Of a device by its index in the topology, for all that has run: the most of any program; zeros
+ * before the first. */
 SN_API sn_session_memory sn_trainer_memory_on(const sn_trainer *trainer, size_t device);
 
 /* Of a pipeline: what one device computes of a micro-batch between two copies. */

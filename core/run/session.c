@@ -502,6 +502,7 @@ sn_session_memory sn_session_memory_on(const sn_session *s, size_t device) {
   sn__device_memory_stats(s->machine->devices[device], &allocated);
   out.peak_bytes = allocated.peak;
   out.limit_bytes = allocated.limit;
+  out.planned_variable_bytes = sn_plan_device_at(s->plan, device).variable_bytes;
   for (size_t q = 0; q < SN__QUEUE_COUNT; q++) {
     size_t a = device * SN__QUEUE_COUNT + q;
     if (s->turns->arenas[a] != NULL) out.arena_bytes += s->turns->arenas[a]->bytes;

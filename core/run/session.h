@@ -106,6 +106,7 @@ typedef struct sn_session_memory {
   /* What plans give the two lanes for batches of the capacity: of sessions that share their turns,
    * an arena is as large as the largest of theirs. */
   size_t planned_compute_bytes, planned_copy_bytes;
+  size_t planned_variable_bytes; /* variables, slots, sums of micro-batches */
 } sn_session_memory;
 
 /* Of a device of the plan's topology, by its index. */

@@ -32,12 +32,17 @@ def register(row, need, Failed):
             said.append(f"{name} arena {over:.3f}")
             if over > 1.02: short.append(f"{name}: arena {over} of the live bytes")
         data, _, config = run.digits
-        for cap in ("", "=4MiB"):
-            d = run.train(data, config, "--epochs", "1", "--devices", f"cpu*2{cap}")
+        ways = [("digits", run.digits[0], config, "", ()), ("digits", run.digits[0], config, "=4MiB", ()),
+                ("digits in 4 parts", run.digits[0], config, "", ("--micro-batches", "4")),
+                ("digits pipelined", run.digits[0], config, "", ("--micro-batches", "4", "--pipeline", "1f1b"))]
+        ways += [(name, d, c, "", ()) for name, d, c in models[1:]]
+        for name, data, config, cap, more in ways:
+            d = run.train(data, config, "--epochs", "1", "--devices", f"cpu*2{cap}", *more)
             for m in d["device_memory"]:
-                need(m["peak_bytes"] <= m["planned_bytes"], f"digits, cpu*2{cap}, {m['name']}: {m['peak_bytes']} of {m['planned_bytes']} planned")
+                need(m["peak_bytes"] > 0, f"{name}: no peak on {m['name']}")
+                need(m["peak_bytes"] <= m["planned_bytes"], f"{name}, cpu*2{cap}, {m['name']}: {m['peak_bytes']} of {m['planned_bytes']} planned")
                 if cap: need(m["peak_bytes"] <= 4 << 20, f"{m['name']} went over its cap: {m['peak_bytes']}")
-        r = run.call("train", "--data", data, "--config", config, "--epochs", "1", "--devices", "cpu:0=4MiB", "--out", run.out())
+        r = run.call("train", "--data", run.digits[0], "--config", run.digits[2], "--epochs", "1", "--devices", "cpu:0=4MiB", "--out", run.out())
         need(r.returncode == 1 and r.stderr.count("\n") == 1 and "MiB" in r.stderr, f"one device of 4 MiB: exit {r.returncode}, {r.stderr[-300:]}")
         need(not short, "; ".join(short) + " — " + "; ".join(said))
-        return "; ".join(said) + "; digits fits no device of 4 MiB and trains on two, peaks within the plan"
+        return "; ".join(said) + "; digits fits no device of 4 MiB and trains on two; peaks of digits (whole, in parts, pipelined) and h3 within the plan"

@@ -233,9 +233,8 @@ static sn_status print_json(train_run *run, const final_report *report) {
     sn_session_memory m = sn_trainer_memory_on(run->trainer, (size_t)d);
     cJSON *o = json_object(&r, memory, NULL);
     json_text(&r, o, "name", topology->devices[d].name);
-    sn_plan_device planned = sn_plan_device_at(sn_trainer_plan(run->trainer), (size_t)d);
     json_int(&r, o, "planned_bytes",
-             (int64_t)(planned.variable_bytes + m.planned_compute_bytes + m.planned_copy_bytes));
+             (int64_t)(m.planned_variable_bytes + m.planned_compute_bytes + m.planned_copy_bytes));
     json_int(&r, o, "peak_bytes", (int64_t)m.peak_bytes);
     json_int(&r, o, "limit_bytes", (int64_t)m.limit_bytes);
   }

@@ -65,8 +65,7 @@ const char *sn__h5_file_path(const sn__h5_file *file) {
   return file->path;
 }
 
-/* ---- what can be wrong
- * ------------------------------------------------------------------ */
+/* ---- what can be wrong ----------------------------------------------------------------------- */
 
 static const char *problem_of(const sn__h5_report *r, const char *path) {
   for (size_t i = 0; i < r->problem_count; ++i)

@@ -23,8 +23,7 @@ static const char full[] =
     "what it holds is larger than the memory allowed for converting it, which "
     "SN_H5SCAN_MIB raises";
 
-/* ---- blocks: the dataspace in row-major order, a hyperslab of whole rows or a run of one row
- * --- */
+/* ---- blocks: the dataspace in row-major order, a hyperslab of whole rows or a run of one row - */
 
 typedef struct block {
   hsize_t start[H5S_MAX_RANK], count[H5S_MAX_RANK];
@@ -200,8 +199,7 @@ static void convert_ragged(job *j, int64_t *offsets) {
   if (type >= 0) H5Tclose(type);
 }
 
-/* ---- virtual datasets ---------------------------------------------------------------------------
- */
+/* ---- virtual datasets ------------------------------------------------------------------------ */
 
 /* libhdf5 reads a missing source as the fill value without a word. */
 static bool source_exists(const char *home, const char *file, const char *name) {

@@ -230,8 +230,7 @@ sn_status sn__draft_finish(sn__draft *d) {
   return status;
 }
 
-/* ---- opening
- * -----------------------------------------------------------------------------------*/
+/* ---- opening --------------------------------------------------------------------------------- */
 
 static sn_status read_text(sn_instance *in, const char *path, char *text, size_t length,
                            int devices) {

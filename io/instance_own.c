@@ -17,8 +17,7 @@ typedef struct own {
   uint32_t n_all_classes; /* named ones and those of tasks without */
 } own;
 
-/* ---- keys -------------------------------------------------------------------------------------
- */
+/* ---- keys ------------------------------------------------------------------------------------ */
 
 static sn_status check_keys(const char *path, const char *what, uint32_t index, const cJSON *object,
                             const char *const *known, size_t n) {
@@ -106,8 +105,7 @@ static sn_status need_object(const own *x, const cJSON *item, const char *what, 
   return sn_status_make(SN_CODE_DATA, "%s: %s %u is no object", x->path, what, index);
 }
 
-/* ---- ids --------------------------------------------------------------------------------------
- */
+/* ---- ids ------------------------------------------------------------------------------------- */
 
 static sn_status take_ids(own *x, const cJSON *first, uint32_t n, const char *what,
                           sn__id_map *out) {
@@ -154,8 +152,7 @@ static sn_status take_classes(own *x) {
   return SN_OK;
 }
 
-/* ---- filling ----------------------------------------------------------------------------------
- */
+/* ---- filling --------------------------------------------------------------------------------- */
 
 static sn_status fill_devices(own *x, sn__draft *d) {
   uint32_t i = 0;

@@ -114,8 +114,7 @@ static sn_status create_arrays(profile *x, const char *text) {
              : sn_status_out_of_memory();
 }
 
-/* ---- names ------------------------------------------------------------------------------------
- */
+/* ---- names ----------------------------------------------------------------------------------- */
 
 typedef struct named {
   const char *id;
@@ -150,8 +149,7 @@ static sn_status find_ends(profile *x) {
   return SN_OK;
 }
 
-/* ---- the problem -------------------------------------------------------------------------------
- */
+/* ---- the problem ----------------------------------------------------------------------------- */
 
 /* The first operation that takes any time was timed while caches and kernels were cold. */
 static sn_status clamp_first(profile *x) {

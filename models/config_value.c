@@ -95,8 +95,7 @@ static void range_words(const sn__key *key, char *out, size_t size) {
     snprintf(out, size, "from %.10g to %.10g", key->min, key->max);
 }
 
-/* ---- scalars ----------------------------------------------------------------------------------
- */
+/* ---- scalars --------------------------------------------------------------------------------- */
 
 static const char *node_words(const yaml_node_t *node) {
   switch (node->type) {
@@ -232,8 +231,7 @@ static sn_status read_scalar(sn__reader *reader, const sn__key *key, void *objec
   }
 }
 
-/* ---- lists ------------------------------------------------------------------------------------
- */
+/* ---- lists ----------------------------------------------------------------------------------- */
 
 static const yaml_node_t *node_at(sn__reader *reader, int index) {
   return yaml_document_get_node(reader->document, index);
@@ -374,8 +372,7 @@ sn_status sn__value_read(sn__reader *reader, const sn__key *key, void *object,
   return read_scalar(reader, key, object, node, text);
 }
 
-/* ---- defaults ---------------------------------------------------------------------------------
- */
+/* ---- defaults -------------------------------------------------------------------------------- */
 
 /* Defaults of lists of widths are written "64, 32". */
 static sn_status default_ints(sn_model_config *config, const char *text, sn_config_ints *field) {

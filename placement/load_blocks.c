@@ -5,8 +5,7 @@
 #include "core/alloc.h"
 #include "placement/load.h"
 
-/* ---- cycles: Tarjan's components, with a stack of our own
- * --------------------------------------*/
+/* ---- cycles: Tarjan's components, with a stack of our own ------------------------------------ */
 
 typedef struct walk {
   const sn__load *load;
@@ -84,8 +83,7 @@ static sn_status find_components(const sn__load *l, uint32_t *out, uint32_t *out
   return status;
 }
 
-/* ---- leaves
- * ------------------------------------------------------------------------------------*/
+/* ---- leaves ---------------------------------------------------------------------------------- */
 
 /* Whether all of it fits on any one device: then room never matters. */
 static bool is_roomy(const sn__load *l) {

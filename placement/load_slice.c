@@ -36,6 +36,9 @@ typedef struct slicer {
   int64_t *best; /* [count * states] */
   link *links;   /* [count * states] */
   int64_t *work; /* [count] of kind 0's time, in the set; 0 where kind 0 cannot */
+  struct {
+    uint32_t set, block;
+  } * down; /* [count] a step that the set is the end of */
   int64_t total;
   bool measured; /* room and work say something */
   /* the slice at hand */
@@ -51,8 +54,8 @@ typedef struct slicer {
 } slicer;
 
 static void slicer_free(slicer *s) {
-  void *const arrays[] = {s->used,  s->room,    s->best,  s->links, s->work,
-                          s->count, s->touched, s->stack, s->alive};
+  void *const arrays[] = {s->used, s->room,  s->best,    s->links, s->work,
+                          s->down, s->count, s->touched, s->stack, s->alive};
   for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
     sn__free(arrays[i]);
 }
@@ -119,27 +122,30 @@ static sn_status slicer_create(slicer *s, const sn__load *l, const sn__downsets 
   s->best = sn__calloc(cells, sizeof *s->best);
   s->links = sn__calloc(cells, sizeof *s->links);
   s->work = sn__calloc(d->count, sizeof *s->work);
+  s->down = sn__calloc(d->count, sizeof *s->down);
   s->count = sn__calloc((size_t)l->n_nets + 1, sizeof *s->count);
   s->touched = sn__calloc((size_t)l->n_nets + 1, sizeof *s->touched);
   s->stack = sn__calloc((size_t)l->n_classes + 2, sizeof *s->stack);
   s->alive = sn__calloc(s->states, sizeof *s->alive);
-  if (!s->room || !s->best || !s->links || !s->work || !s->count || !s->touched || !s->stack ||
-      !s->alive)
+  if (!s->room || !s->best || !s->links || !s->work || !s->down || !s->count || !s->touched ||
+      !s->stack || !s->alive)
     return sn_status_out_of_memory();
   for (size_t i = 1; i < cells; i++)
     s->best[i] = SN__FLOW_NEVER;
   measure_room(s);
   for (uint32_t i = 0; i < d->count; i++)
     for (uint32_t e = d->first_step[i]; e < d->first_step[i + 1]; e++) {
-      int64_t own = l->ns[(size_t)d->steps[e].block * (size_t)l->n_kinds];
-      s->work[d->steps[e].to] = s->work[i] + (own == SN__FLOW_NEVER ? 0 : own);
+      sn__downset_step step = d->steps[e];
+      int64_t own = l->ns[(size_t)step.block * (size_t)l->n_kinds];
+      s->work[step.to] = s->work[i] + (own == SN__FLOW_NEVER ? 0 : own);
+      s->down[step.to].set = i;
+      s->down[step.to].block = step.block;
     }
   s->total = s->work[d->count - 1];
   return SN_OK;
 }
 
-/* ---- the slice at hand
- * -------------------------------------------------------------------------*/
+/* ---- the slice at hand --------------------------------------------------------------------- */
 
 static void add_block(slicer *s, uint32_t b) {
   const sn__load *l = s->l;
@@ -245,39 +251,28 @@ static void find_alive(slicer *s, uint32_t set) {
       s->alive[s->n_alive++] = i;
 }
 
-/* Which nets have a class in the set: the set is reached from the empty one by its links' slices,
- * so walk down by steps instead: every set is the end of a step from a smaller one. */
-static void touch(slicer *s, const uint32_t *step_from, const uint32_t *step_block, uint32_t set) {
+/* Which nets have a class in the set. */
+static void touch(slicer *s, uint32_t set) {
   memset(s->touched, 0, s->l->n_nets * sizeof *s->touched);
-  for (; set != 0; set = step_from[set])
-    for (uint32_t i = s->l->first_net[step_block[set]]; i < s->l->first_net[step_block[set] + 1];
-         i++)
+  for (; set != 0; set = s->down[set].set) {
+    uint32_t block = s->down[set].block;
+    for (uint32_t i = s->l->first_net[block]; i < s->l->first_net[block + 1]; i++)
       s->touched[s->l->nets[i]] = true;
+  }
 }
 
-static sn_status fill(slicer *s) {
-  const sn__downsets *d = s->d;
-  uint32_t *from = sn__calloc(d->count, 2 * sizeof *from), *block = from + d->count;
-  if (from == NULL) return sn_status_out_of_memory();
-  for (uint32_t i = 0; i < d->count; i++)
-    for (uint32_t e = d->first_step[i]; e < d->first_step[i + 1]; e++) {
-      from[d->steps[e].to] = i;
-      block[d->steps[e].to] = d->steps[e].block;
-    }
-  for (uint32_t i = 0; i + 1 < d->count; i++) {
+static void fill(slicer *s) {
+  for (uint32_t i = 0; i + 1 < s->d->count; i++) {
     find_alive(s, i);
     if (s->n_alive == 0) continue;
-    touch(s, from, block, i);
+    touch(s, i);
     walk_up(s, i);
   }
-  sn__free(from);
-  return SN_OK;
 }
 
-/* ---- the answer
- * --------------------------------------------------------------------------------*/
+/* ---- the answer ---------------------------------------------------------------------------- */
 
-static sn_status take_answer(slicer *s, int *device, int64_t *out_ns) {
+static void take_answer(slicer *s, int *device, int64_t *out_ns) {
   const sn__downsets *d = s->d;
   const sn__load *l = s->l;
   size_t full = d->count - 1, state = 0;
@@ -288,14 +283,7 @@ static sn_status take_answer(slicer *s, int *device, int64_t *out_ns) {
       *out_ns = s->best[full * s->states + i];
       state = i;
     }
-  if (*out_ns == SN__FLOW_NEVER) return SN_OK;
-  uint32_t *from = sn__calloc(d->count, 2 * sizeof *from), *block = from + d->count;
-  if (from == NULL) return sn_status_out_of_memory();
-  for (uint32_t i = 0; i < d->count; i++)
-    for (uint32_t e = d->first_step[i]; e < d->first_step[i + 1]; e++) {
-      from[d->steps[e].to] = i;
-      block[d->steps[e].to] = d->steps[e].block;
-    }
+  if (*out_ns == SN__FLOW_NEVER) return;
   /* A smaller set's blocks are overwritten by the slices below it. */
   for (uint32_t set = (uint32_t)full; set != 0;) {
     link at = s->links[(size_t)set * s->states + state];
@@ -303,21 +291,21 @@ static sn_status take_answer(slicer *s, int *device, int64_t *out_ns) {
     for (int skip = next[at.kind]; l->kind_of[to] != at.kind || skip-- > 0; to++)
       ;
     next[at.kind]++;
-    for (uint32_t i = set; i != 0; i = from[i])
-      device[block[i]] = to;
+    for (uint32_t i = set; i != 0; i = s->down[i].set)
+      device[s->down[i].block] = to;
     set = at.from;
     state -= s->stride[at.kind];
   }
-  sn__free(from);
-  return SN_OK;
 }
 
 sn_status sn__load_slice(const sn__load *l, const sn__downsets *d, int64_t bound, int *device,
                          int64_t *out_ns, uint64_t *evals) {
   slicer s;
   sn_status status = slicer_create(&s, l, d, bound);
-  if (status == SN_OK) status = fill(&s);
-  if (status == SN_OK) status = take_answer(&s, device, out_ns);
+  if (status == SN_OK) {
+    fill(&s);
+    take_answer(&s, device, out_ns);
+  }
   *evals += s.evals;
   slicer_free(&s);
   return status;

@@ -64,8 +64,7 @@ static void take_better(solver *s, int64_t ns, const char *found) {
   snprintf(s->found, sizeof s->found, "%s", found);
 }
 
-/* ---- slices -----------------------------------------------------------------------------------
- */
+/* ---- slices ---------------------------------------------------------------------------------- */
 
 /* Slices `sets` of `blocks`; block_of leads from classes to them. */
 static sn_status slice(solver *s, const sn__load *blocks, const uint32_t *block_of,
@@ -88,9 +87,10 @@ static sn_status slice_order(solver *s, sn__load_order kind, uint64_t seed) {
   uint32_t n = s->n_blocks, chunks = n < SLICES_MOST ? n : SLICES_MOST;
   sn__downsets *chain = NULL;
   sn__load *chunked = NULL;
-  uint32_t *order = sn__calloc((size_t)n + 1, 2 * sizeof *order), *chunk_of = order + n;
+  uint32_t *order = sn__calloc((size_t)n + 1, sizeof *order);
+  uint32_t *chunk_of = sn__calloc((size_t)n + 1, sizeof *chunk_of);
   uint32_t *class_chunk = sn__calloc((size_t)s->l->n_classes + 1, sizeof *class_chunk);
-  sn_status status = order != NULL && class_chunk != NULL ? SN_OK : sn_status_out_of_memory();
+  sn_status status = order && chunk_of && class_chunk ? SN_OK : sn_status_out_of_memory();
   if (status == SN_OK) status = sn__load_order_by(s->blocks, kind, seed, order);
   if (status != SN_OK) goto done;
   for (uint32_t i = 0; i < n; i++)
@@ -106,6 +106,7 @@ done:
   sn__downsets_free(chain);
   sn__load_free(chunked);
   sn__free(order);
+  sn__free(chunk_of);
   sn__free(class_chunk);
   return status;
 }
@@ -136,8 +137,7 @@ static sn_status fold(solver *s) {
   return sn__load_contract(s->l, s->block_of, s->n_blocks, &s->blocks);
 }
 
-/* ---- annealing --------------------------------------------------------------------------------
- */
+/* ---- annealing ------------------------------------------------------------------------------- */
 
 /* One round over blocks of classes that are together now: a cluster moves as one. */
 static sn_status anneal_round(solver *s, int round, uint64_t evals) {
@@ -193,8 +193,7 @@ static sn_status exhaust(solver *s) {
   return SN_OK;
 }
 
-/* ---- all of it --------------------------------------------------------------------------------
- */
+/* ---- all of it ------------------------------------------------------------------------------- */
 
 static sn_status too_many(const solver *s) {
   return sn_status_make(SN_CODE_UNSUPPORTED,

@@ -253,7 +253,9 @@ typedef struct watch {
  * what remains is how well order and waits tell the step. */
 static double replay_ns(const sn_plan *plan, const sn_step_record *r) {
   size_t n = sn_plan_node_count(plan), queues = 2 * sn_plan_device_count(plan);
-  int64_t *finish = sn__calloc(n + queues + 1, sizeof *finish), *queue = finish + n, step = 0;
+  int64_t *finish = sn__calloc(n + queues + 1, sizeof *finish), step = 0;
+  if (finish == NULL) return 0;
+  int64_t *queue = finish + n;
   for (size_t i = 0; i < n; i++) {
     sn_plan_node node = sn_plan_node_at(plan, i);
     int64_t *own = &queue[2 * (size_t)node.device + node.copy], start = *own;

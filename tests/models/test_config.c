@@ -361,8 +361,7 @@ START_TEST(built_without_a_file) {
 }
 END_TEST
 
-/* ---- hostile files ----------------------------------------------------------------------------
- */
+/* ---- hostile files --------------------------------------------------------------------------- */
 
 START_TEST(refuses_what_is_no_model_file) {
   refuses("", "model.yaml is empty");

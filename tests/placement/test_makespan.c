@@ -228,8 +228,7 @@ START_TEST(budget_is_no_proof) {
 }
 END_TEST
 
-/* ---- larger ones ------------------------------------------------------------------------------
- */
+/* ---- larger ones ----------------------------------------------------------------------------- */
 
 START_TEST(planted_optimum) {
   static const struct { int devices, edges; } rows[] = {{2, 2}, {4, 3}, {16, 3}};

@@ -38,8 +38,9 @@ static sn_status open_data(const arg_set *args, bool labels, ui_state *ui, loade
   const char *const *files;
   size_t n_files = args_texts(args, "--data", &files);
   size_t all = sn_preparation_field_count(l->preparation), n = 0;
-  sn_field *fields = sn__calloc(2 * all + 1, sizeof *fields), *test = fields + all;
+  sn_field *fields = sn__calloc(2 * all + 1, sizeof *fields);
   if (fields == NULL) return sn_status_out_of_memory();
+  sn_field *test = fields + all;
   for (size_t i = 0; i < all; i++) {
     const sn_field *f = sn_preparation_field(l->preparation, i);
     if (!labels && f->role != SN_FIELD_INPUT) continue;

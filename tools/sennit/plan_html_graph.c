@@ -40,8 +40,7 @@ static void drawing_free(drawing *d) {
   sn__free(d->producer);
 }
 
-/* ---- boxes ------------------------------------------------------------------------------------
- */
+/* ---- boxes ----------------------------------------------------------------------------------- */
 
 static sn_status find_producers(drawing *d) {
   size_t n = sn_plan_placed_count(d->plan);
@@ -147,8 +146,7 @@ static void make_boxes(drawing *d) {
     if (d->boxes[b].layer + 1 > d->n_layers) d->n_layers = d->boxes[b].layer + 1;
 }
 
-/* ---- flows ------------------------------------------------------------------------------------
- */
+/* ---- flows ----------------------------------------------------------------------------------- */
 
 static sn_status add_flow(drawing *d, size_t from, size_t to, bool down, uint64_t bytes) {
   size_t i = 0;
@@ -191,8 +189,7 @@ static sn_status find_flows(drawing *d) {
   return status;
 }
 
-/* ---- where it goes ----------------------------------------------------------------------------
- */
+/* ---- where it goes --------------------------------------------------------------------------- */
 
 /* A branch that is short stands where it is read. Boxes are made in the order of the graph, so
  * readers are settled first. */
@@ -262,8 +259,7 @@ static sn_status settle(drawing *d, double *out_width) {
   return SN_OK;
 }
 
-/* ---- drawing ----------------------------------------------------------------------------------
- */
+/* ---- drawing --------------------------------------------------------------------------------- */
 
 static double top_of(const box *b) {
   return MARGIN + (double)b->layer * (BOX_H + GAP_Y);

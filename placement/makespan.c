@@ -418,8 +418,13 @@ static sn_status find_plan(sn__search *s, sn__makespan_result *out) {
         int64_t some = 100 * ((int64_t)s->flow->n_tasks + 1);
         s->budget = s->evals + ((budget - s->evals) / 4 < some ? (budget - s->evals) / 4 : some);
         status = improve(s, &p, out->lower_bound);
+        int64_t bound = 0;
         if (status == SN_OK)
-          status = sn__exact(s, STEPS_PER_EVAL * (budget - s->evals), &s->proved);
+          status = sn__exact(s, STEPS_PER_EVAL * (budget - s->evals), &s->proved, &bound);
+        if (sn__plain_cost(s->cost) && bound > out->lower_bound) {
+          out->lower_bound = bound;
+          out->bound = "every placement bounded";
+        }
         s->budget = s->proved ? s->evals : budget;
       }
       if (status == SN_OK) status = improve(s, &p, out->lower_bound);

@@ -79,9 +79,11 @@ SN_MUST_USE sn_status sn__list_schedule(sn__search *s, sn__list_rule rule, const
 SN_MUST_USE sn_status sn__anneal(sn__search *s, int *devices, int64_t *priorities, int64_t evals,
                                  int hot, int cold);
 
-/* Enumerates, taking at most `budget` steps of the enumeration, what could be better than the best
- * plan so far, which it replaces by what it finds. proved: nothing better is left. */
-SN_MUST_USE sn_status sn__exact(sn__search *s, int64_t budget, bool *out_proved);
+/* Enumerates, taking as long as `budget` simulated steps at most, what could be better than the
+ * best plan so far, which it replaces by what it finds. proved: nothing better is left. bound: no
+ * plan that fits is below (0: nothing is known). */
+SN_MUST_USE sn_status sn__exact(sn__search *s, int64_t budget, bool *out_proved,
+                                int64_t *out_bound);
 
 SN_MUST_USE bool sn__trace_create(uint32_t n_tasks, sn__trace *out_trace);
 void sn__trace_free(sn__trace *trace);

@@ -35,6 +35,8 @@ typedef struct sn__node {
   const char *cause; /* why there; NULL until placed */
   uint32_t part;     /* which micro-batch of a graph in parts; 0 for what all of them share */
   int64_t order;     /* of its queue's work, read as the graph's order_rule says; 0: none given */
+  uint32_t after;    /* value that is there before it starts, though it does not read it; 0: none */
+  bool recomputed;   /* a forward node once more, for the backward pass (core/recompute.h) */
 } sn__node;
 
 /* What nodes' order means to the schedule. Part of a plan, as devices are: clones and placed graphs

@@ -25,6 +25,8 @@ static sn_status check_indices(const sn_graph *g, uint32_t i) {
   if (n->op == NULL || n->name == NULL) return BROKEN("node %u has no op or no name", i);
   if (n->module >= g->n_modules || n->origin >= g->n_nodes || n->home >= g->n_values)
     return BROKEN("node '%s' has a module, origin or home out of range", n->name);
+  if (n->after >= g->n_values || (n->after != 0 && g->values[n->after].node >= i))
+    return BROKEN("node '%s' comes after a value that is not made before it", n->name);
   if (n->n_out < 1 || n->n_out > SN_MAX_OUTPUTS)
     return BROKEN("node '%s' has %u outputs", n->name, n->n_out);
   for (uint32_t k = 0; k < n->n_in; k++) {

@@ -346,6 +346,11 @@ static void end_memory(sn__flow_simulator *s, uint32_t task, int d) {
   const sn__flow *f = s->flow;
   for (uint32_t i = f->first_input[task]; !f->task_view[task] && i < f->first_input[task + 1]; i++)
     drop_use(s, f->inputs[i], d);
+  for (uint32_t o = f->first_output[task]; o < f->first_output[task + 1]; o++) {
+    uint32_t v = f->outputs[o]; /* what nobody reads is there while it is made */
+    if (f->value_base[v] == SN__FLOW_NONE && *uses_of(s, v, d) == 0)
+      s->live[d] -= f->value_bytes[v];
+  }
 }
 
 /* ---- the clock ------------------------------------------------------------------------------ */

@@ -26,6 +26,14 @@ typedef enum sn_objective {
   SN_OBJECTIVE_SPREAD    /* use every device: for tests and for looking */
 } sn_objective;
 
+/* Values of the forward pass that the backward pass reads are kept in between, or computed again
+ * there: time for memory, the same bits. */
+typedef enum sn_recompute {
+  SN_RECOMPUTE_AUTO = 0, /* nothing, unless no placement fits; then what is found to be enough */
+  SN_RECOMPUTE_NONE,     /* nothing */
+  SN_RECOMPUTE_LISTED    /* sn_place_options.recomputed, and nothing else */
+} sn_recompute;
+
 typedef struct sn_place_options {
   SN_OPTIONS_HEAD;
   sn_objective objective;
@@ -35,6 +43,12 @@ typedef struct sn_place_options {
   size_t n_extents;
   int64_t evals; /* simulated steps the search may take; 0: what a second is enough for */
   uint64_t seed;
+  sn_recompute recompute;
+  /* Modules by path or pattern, as in pins, each recomputed by itself: what leaves it is kept.
+   * "a+b" takes several as one: what goes from a to b is not kept either. A name that matches
+   * nothing is a mistake. */
+  const char *const *recomputed;
+  size_t n_recomputed;
 } sn_place_options;
 
 /* The decision and its figures; immutable. Applies to every variant of the same model's graph. */
@@ -46,7 +60,15 @@ typedef struct sn_placement_module {
   const char *cause; /* "pinned by 'visits'", "solver: shortens the step by 0.812 ms" */
   int64_t busy_ns;   /* its work on that device, forward and backward and update */
   uint64_t bytes;    /* of its variables and slots */
+  bool recomputed;   /* its forward values are computed again for the backward pass */
 } sn_placement_module;
+
+/* What is recomputed as one. */
+typedef struct sn_placement_recomputed {
+  const char *modules; /* "trunk", "trunk/dense+trunk/dense_1" */
+  uint64_t bytes;      /* of the forward pass that need no longer be kept for the backward pass */
+  int64_t ns;          /* what computing them again takes a step */
+} sn_placement_recomputed;
 
 typedef struct sn_placement_figures {
   int64_t predicted_step_ns;
@@ -64,7 +86,7 @@ typedef struct sn_placement_figures {
 } sn_placement_figures;
 
 /* `graph` is a forward or a training graph. CONFIG: a pin that matches no module or names no
- * device. */
+ * device. OUT_OF_MEMORY: no placement was found that fits; says where, how much, and what would. */
 SN_API SN_MUST_USE sn_status sn_place(const sn_graph *graph, const sn_topology *topology,
                                       const sn_place_options *options,
                                       sn_placement **out_placement);
@@ -79,12 +101,17 @@ SN_API const sn_placement_module *sn_placement_module_at(const sn_placement *pla
 /* Predicted for a device by its index: the work of a step, and the most bytes there at once. */
 SN_API int64_t sn_placement_busy_ns(const sn_placement *placement, int device);
 SN_API uint64_t sn_placement_peak_bytes(const sn_placement *placement, int device);
+/* What is recomputed, and why: NULL where nothing is. Borrowed. */
+SN_API size_t sn_placement_recomputed_count(const sn_placement *placement);
+SN_API sn_placement_recomputed sn_placement_recomputed_at(const sn_placement *placement, size_t i);
+SN_API const char *sn_placement_recompute_cause(const sn_placement *placement);
 /* What the copies cost and what the devices gain, in one sentence; borrowed. */
 SN_API const char *sn_placement_sentence(const sn_placement *placement);
 
-/* A placed graph: a device and a cause for every node, a copy node for each (value, destination)
- * that needs one. The graph may be any variant of the model (another optimizer variant, the forward
- * graph): modules are found by path. Value indices are kept, node indices are not. */
+/* A placed graph: nodes for what is recomputed, a device and a cause for every node, a copy node
+ * for each (value, destination) that needs one. The graph may be any variant of the model (another
+ * optimizer variant, the forward graph): modules are found by path. Value indices are kept, node
+ * indices are not. */
 SN_API SN_MUST_USE sn_status sn_placement_apply(const sn_placement *placement,
                                                 const sn_graph *graph, sn_graph **out_placed);
 

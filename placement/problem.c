@@ -153,14 +153,24 @@ static uint32_t writer_of(const sn__problem *p, uint32_t value) {
   return p->task_of_node[g->variables[v->extra].commit];
 }
 
-/* Reads, and for each reading of a variable that the step writes, what comes after it. Counts them
- * when `f` is NULL. */
+/* The task that a node waits for without reading what it makes, or UINT32_MAX. */
+static uint32_t before_of(const sn__problem *p, const sn__node *n) {
+  const sn_graph *g = p->graph;
+  if (n->after == 0) return UINT32_MAX;
+  return p->task_of_node[g->values[sn__value_behind_views(g, n->after)].node];
+}
+
+/* Reads, and for each reading of a variable that the step writes, what comes after it; then what
+ * else waits. Counts them when `f` is NULL. */
 static void list_edges(const sn__problem *p, sn__flow *f, uint32_t *n_reads, uint32_t *n_orders) {
   const sn_graph *g = p->graph;
   *n_reads = *n_orders = 0;
   for (uint32_t t = 0; t < p->n_tasks; t++) {
     const sn__node *n = &g->nodes[p->node_of_task[t]];
     bool view = (n->op->flags & SN_OP_VIEW) != 0;
+    uint32_t before = view ? UINT32_MAX : before_of(p, n);
+    if (before != UINT32_MAX && f != NULL) f->orders[*n_orders] = (sn__flow_order){before, t, 0};
+    *n_orders += before != UINT32_MAX;
     for (uint32_t k = 0; k < n->n_in; k++) {
       if (n->in[k] == 0) continue;
       uint32_t value = p->value_number[n->in[k]];

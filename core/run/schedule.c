@@ -140,6 +140,17 @@ static sn_status add_commit_edges(builder *b) {
   return SN_OK;
 }
 
+/* Some nodes wait for a value that they do not read (sn__node.after). */
+static sn_status add_after_edges(builder *b) {
+  const sn_graph *g = b->g;
+  for (uint32_t t = 0; t < b->n; t++) {
+    uint32_t after = g->nodes[b->node[t]].after;
+    uint32_t producer = after == 0 ? 0 : g->values[sn__value_behind_views(g, after)].node;
+    if (b->draft_of[producer] != 0) SN_TRY(add_edge(b, b->draft_of[producer] - 1, t));
+  }
+  return SN_OK;
+}
+
 /* A draft of a queue whose order is fixed. */
 typedef struct position {
   uint32_t queue, draft;
@@ -460,6 +471,7 @@ static sn_status build(builder *b) {
   SN_TRY(make_drafts(b));
   SN_TRY(add_data_edges(b));
   SN_TRY(add_commit_edges(b));
+  SN_TRY(add_after_edges(b));
   b->n_given = b->n_edges;
   SN_TRY(add_order_edges(b));
   SN_TRY(index_edges(b));

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One search: pins, groups, budget. */
+#include <stdio.h>
+#include <string.h>
+
+#include "placement/match.h"
+#include "placement/placement_impl.h"
+
+/* ---- pins ---------------------------------------------------------------------------------- */
+
+static sn_status fail_pin_device(const sn_topology *t, const sn_pin *pin) {
+  char list[512];
+  size_t used = 0;
+  list[0] = '\0';
+  for (int d = 0; d < t->n_devices && used < sizeof list - SN_DEVICE_NAME_SIZE; d++) {
+    int n =
+        snprintf(list + used, sizeof list - used, "%s%s", d > 0 ? ", " : "", t->devices[d].name);
+    used += n > 0 ? (size_t)n : 0;
+  }
+  return sn_status_make(SN_CODE_CONFIG,
+                        "placement: '%s' is pinned to '%s', which is not in --devices (%s)",
+                        pin->module, pin->device, list);
+}
+
+static sn_status apply_pins(sn__problem *p, const sn_place_options *options) {
+  for (size_t i = 0; i < options->n_pins; i++) {
+    const sn_pin *pin = &options->pins[i];
+    int device = sn_topology_find(p->topology, pin->device);
+    if (device < 0) return fail_pin_device(p->topology, pin);
+    bool any = false;
+    for (size_t m = 1; !any && m < p->graph->n_modules; m++)
+      any = sn__module_matches(pin->module, p->graph->modules[m].path);
+    if (!any) return sn__fail_module(p->graph, pin->module);
+    for (uint32_t u = 0; u < p->n_units; u++) {
+      sn__unit *unit = &p->units[u];
+      if (!sn__module_matches(pin->module, p->graph->modules[unit->module].path)) continue;
+      if (unit->pattern != NULL && strlen(unit->pattern) > strlen(pin->module)) continue;
+      unit->pinned = device;
+      unit->pattern = pin->module;
+      p->flow->class_pin[u] = device;
+    }
+  }
+  return SN_OK;
+}
+
+/* ---- the search ---------------------------------------------------------------------------- */
+
+/* Units by top-level module: branches of the model, numbered. */
+static sn_status find_groups(const sn__problem *p, uint32_t *groups) {
+  const sn_graph *g = p->graph;
+  uint32_t *number = sn__calloc(g->n_modules, sizeof *number), n = 0;
+  if (number == NULL) return sn_status_out_of_memory();
+  for (uint32_t u = 0; u < p->n_units; u++) {
+    uint32_t top = p->units[u].module;
+    while (top != 0 && g->modules[top].parent != 0)
+      top = g->modules[top].parent;
+    if (number[top] == 0) number[top] = ++n;
+    groups[u] = number[top] - 1;
+  }
+  sn__free(number);
+  return SN_OK;
+}
+
+/* What takes less than a second. */
+static int64_t default_evals(const sn__flow *f) {
+  int64_t evals = 1500000 / ((int64_t)f->n_tasks + 1);
+  return evals < 2000 ? 2000 : evals > 20000 ? 20000 : evals;
+}
+
+static sn_status search(sn__place_attempt *a) {
+  const sn_place_options *options = a->request->options;
+  uint32_t *groups = sn__calloc((size_t)a->p->n_units + 1, sizeof *groups);
+  sn_status status = groups == NULL ? sn_status_out_of_memory() : find_groups(a->p, groups);
+  if (status == SN_OK) {
+    sn__makespan_options o = {.evals =
+                                  options->evals != 0 ? options->evals : default_evals(a->p->flow),
+                              .seed = options->seed,
+                              .spread = options->objective == SN_OBJECTIVE_SPREAD,
+                              .certify = a->p->n_units <= 12,
+                              .groups = groups};
+    status = sn__makespan_solve(a->p->flow, &o, &a->plan);
+  }
+  sn__free(groups);
+  return status;
+}
+
+sn_status sn__place_attempt_make(const sn__place_request *r, const char *const *entries, size_t n,
+                                 sn__place_attempt *out) {
+  *out = (sn__place_attempt){.request = r, .entries = entries, .n_entries = n};
+  sn_status status = n > 0 ? sn__recompute_apply(r->graph, entries, n, &out->graph) : SN_OK;
+  const sn_graph *g = n > 0 ? out->graph : r->graph;
+  if (status == SN_OK)
+    status = sn__problem_create(g, r->topology, r->extents, r->graph->n_symbols, &out->p);
+  if (status == SN_OK) status = apply_pins(out->p, r->options);
+  for (int d = 0; status == SN_OK && d < r->topology->n_devices; d++)
+    out->p->flow->device_bytes[d] = r->limits[d];
+  if (status == SN_OK) status = search(out);
+  if (status != SN_OK) sn__place_attempt_free(out);
+  return status;
+}
+
+void sn__place_attempt_free(sn__place_attempt *a) {
+  sn__makespan_free(&a->plan);
+  sn__problem_free(a->p);
+  sn_graph_free(a->graph);
+  *a = (sn__place_attempt){0};
+}

@@ -217,6 +217,7 @@ typedef struct sn_model_train {
   double valid_fraction; /* 0: no validation split is taken from the training data */
   bool stratify;
   sn_config_precision precision;
+  sn_config_texts recompute; /* modules; "auto" or "none" alone; empty: auto */
 } sn_model_train;
 
 /* A pin: modules that match `module` (a path such as "visits/lstm", or a pattern) stay on `device`.

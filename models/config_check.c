@@ -117,25 +117,49 @@ static sn_status check_data(const sn_model_config *config) {
   return SN_OK;
 }
 
-/* A pin may name a module, a module inside it ("visits/lstm"), or a pattern for either. */
-static sn_status check_pins(const sn_model_config *config) {
+/* A module, a module inside it ("visits/lstm"), or a pattern for either; `what` and `at` say where
+ * it stands. */
+static sn_status check_module_name(const sn_model_config *config, const char *name,
+                                   const char *what, const char *at) {
   const char *names[2 * SN__CONFIG_MODULES_MAX + 1];
   size_t count = all_names(config, names);
   names[count++] = "trunk";
+  char first[SN__CONFIG_NAME_MAX + 1];
+  snprintf(first, sizeof first, "%.*s", (int)strcspn(name, "/"), name);
+  for (size_t j = 0; j < count; j++)
+    if (fnmatch(first, names[j], 0) == 0) return SN_OK;
+  const char *near = sn__nearest(first, names, count);
+  return sn_status_make(SN_CODE_CONFIG, "module '%s' in %s %s is not in the model%s%s%s", name,
+                        what, at,
+                        near != NULL ? "; did you mean '" : "; name an input, an output or trunk",
+                        near != NULL ? near : "", near != NULL ? "'?" : "");
+}
+
+static sn_status check_pins(const sn_model_config *config) {
   for (size_t i = 0; i < config->pin_count; i++) {
     const sn_model_pin *pin = &config->pins[i];
-    char first[SN__CONFIG_NAME_MAX + 1];
-    snprintf(first, sizeof first, "%.*s", (int)strcspn(pin->module, "/"), pin->module);
-    bool known = false;
-    for (size_t j = 0; j < count && !known; j++) {
-      known = fnmatch(first, names[j], 0) == 0;
+    SN_TRY(check_module_name(config, pin->module, "placement",
+                             where(config, pin->line, pin->column).text));
+  }
+  return SN_OK;
+}
+
+/* "a+b" names several modules, recomputed as one. */
+static sn_status check_recompute(const sn_model_config *config, bool in_c) {
+  const sn_config_texts *list = &config->train.recompute;
+  for (size_t i = 0; i < list->count; i++) {
+    bool word = strcmp(list->items[i], "auto") == 0 || strcmp(list->items[i], "none") == 0;
+    if (word && list->count > 1)
+      return sn_status_make(SN_CODE_CONFIG,
+                            "train %s: recompute has '%s' beside modules; it stands alone",
+                            AT(config->train.mark), list->items[i]);
+    for (const char *at = list->items[i]; !word && !in_c && *at != '\0';) {
+      char part[256];
+      size_t n = strcspn(at, "+");
+      snprintf(part, sizeof part, "%.*s", (int)(n < sizeof part ? n : sizeof part - 1), at);
+      SN_TRY(check_module_name(config, part, "train.recompute", AT(config->train.mark)));
+      at += n + (at[n] == '+');
     }
-    if (known) continue;
-    const char *near = sn__nearest(first, names, count);
-    return sn_status_make(SN_CODE_CONFIG, "module '%s' in placement %s is not in the model%s%s%s",
-                          pin->module, where(config, pin->line, pin->column).text,
-                          near != NULL ? "; did you mean '" : "; name an input, an output or trunk",
-                          near != NULL ? near : "", near != NULL ? "'?" : "");
   }
   return SN_OK;
 }
@@ -324,6 +348,7 @@ static sn_status check_modules(sn_model_config *config, unsigned flags) {
     return sn_status_make(
         SN_CODE_CONFIG, "every output of %s has weight 0; nothing would be learned", config->file);
   SN_TRY(check_data(config));
+  SN_TRY(check_recompute(config, in_c));
   return in_c ? SN_OK : check_pins(config);
 }
 

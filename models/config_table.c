@@ -96,6 +96,8 @@ static const sn__choice precisions[] = {{"f32", SN_CONFIG_PRECISION_F32},
                                         {"fp16", SN_CONFIG_PRECISION_FP16},
                                         {NULL, 0}};
 
+static const sn__choice recomputes[] = {{"auto", 0}, {"none", 1}, {NULL, 0}};
+
 /* Rows: the macros only fill in what all rows of a type share. AT names the field; WIDE is the
  * largest width, UNITS the range of a layer's width. */
 #define WIDE        1048576.0
@@ -247,6 +249,10 @@ static const sn__key train_keys[] = {
     TRAIN(stratify, BOOL, ALL, "true", "keep class shares when rows are set aside", ANY),
     TRAIN(precision, CHOICE, ALL, "f32", "f32, bf16 or fp16 for products; weights stay f32",
           CHOOSE(precisions)),
+    TRAIN(
+        recompute, TEXTS, ALL, NULL,
+        "auto: where memory binds; none; or modules whose values the backward pass computes again",
+        CHOOSE(recomputes)),
 };
 
 static_assert(COUNT(input_keys) <= 64 && COUNT(output_keys) <= 64 && COUNT(train_keys) <= 64,

@@ -278,8 +278,29 @@ static sn_status read_ints(sn__reader *reader, const sn__key *key, sn_config_int
   return SN_OK;
 }
 
+/* A word of the key's own stands for a list of it. */
+static bool is_word(const sn__key *key, const yaml_node_t *node) {
+  for (const sn__choice *c = key->choices; c != NULL && c->name != NULL; c++)
+    if (node->type == YAML_SCALAR_NODE &&
+        strcmp((const char *)node->data.scalar.value, c->name) == 0)
+      return true;
+  return false;
+}
+
+static sn_status read_word(sn__reader *reader, const sn__key *key, sn_config_texts *field,
+                           const yaml_node_t *node) {
+  char **items = sn__config_alloc(reader->config, 1, sizeof *items);
+  const char *text = "";
+  if (items == NULL) return sn_status_out_of_memory();
+  SN_TRY(sn__scalar_text(reader, key->name, node, &text));
+  SN_TRY(read_text(reader, key, &items[0], node, text));
+  *field = (sn_config_texts){.count = 1, .items = items};
+  return SN_OK;
+}
+
 static sn_status read_texts(sn__reader *reader, const sn__key *key, sn_config_texts *field,
                             const yaml_node_t *node) {
+  if (is_word(key, node)) return read_word(reader, key, field, node);
   SN_TRY(need_list(reader, key, node, "[low, high]"));
   size_t count = sequence_count(node);
   SN_TRY(count_items(reader, key, node, count, SN__CONFIG_CLASSES_MAX));

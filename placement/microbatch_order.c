@@ -74,6 +74,20 @@ static sn_status number_stages(look *x) {
   return SN_OK;
 }
 
+/* What is recomputed belongs to the stage that first reads it, which runs before those behind it.
+ */
+static void stage_recomputed(look *x) {
+  const sn_graph *g = x->g;
+  for (uint32_t i = (uint32_t)g->n_nodes; i-- > 1;) {
+    const sn__node *n = &g->nodes[i];
+    for (uint32_t k = 0; has_stage(x, i) && n->phase == SN_BACKWARD && k < n->n_in; k++) {
+      uint32_t p = n->in[k] == 0 ? 0 : maker(g, n->in[k]);
+      if (p != 0 && g->nodes[p].recomputed && g->nodes[p].device == n->device)
+        x->stage_of[p] = x->stage_of[i];
+    }
+  }
+}
+
 /* A backward node goes with its forward node. A variable's gradient goes with what gives it, as
  * long as all of that is one stage's: one that comes together from several runs when it can. */
 static void stage_backward(look *x) {
@@ -106,8 +120,9 @@ static void find_kinds(look *x) {
     if (!has_stage(x, i)) continue;
     x->kind_of[i] = n->phase == SN_FORWARD ? SN__PIPE_F : x->leads[i] ? SN__PIPE_B : SN__PIPE_W;
     if (n->phase != SN_BACKWARD) continue;
-    for (uint32_t k = 0; k < n->n_in; k++) {
-      uint32_t p = n->in[k] == 0 ? 0 : maker(g, n->in[k]);
+    for (uint32_t k = 0; k <= n->n_in; k++) {
+      uint32_t value = k < n->n_in ? n->in[k] : n->after; /* it waits for that one all the same */
+      uint32_t p = value == 0 ? 0 : maker(g, value);
       if (p == 0 || !has_stage(x, p) || g->nodes[p].phase != SN_BACKWARD) continue;
       if (x->leads[i] || x->stage_of[p] != x->stage_of[i]) x->leads[p] = true;
     }
@@ -269,6 +284,7 @@ static sn_status run(look *x, sn__pipe_rule rule, uint64_t seed, sn__pipe_schedu
   find_levels(x);
   SN_TRY(number_stages(x));
   stage_backward(x);
+  stage_recomputed(x);
   find_kinds(x);
   SN_TRY(make_pipe(x));
   return sn__pipe_schedule_make(x->pipe, rule, 0, seed, out);

@@ -38,7 +38,7 @@ static sn_status say_what_binds(const sn__place_attempt *plain, char **out_cause
   const sn_topology *t = plain->request->topology;
   uint64_t *peak = sn__calloc((size_t)t->n_devices, sizeof *peak);
   if (peak == NULL) return sn_status_out_of_memory();
-  sn_status status = sn__place_peaks(plain, peak);
+  sn_status status = sn__place_peaks(plain, peak, NULL);
   int d = sn__place_worst(t, plain->request->limits, peak);
   if (status == SN_OK && d >= 0) {
     *out_cause = sn__format("no placement found fits without: %s would need %.2f MiB and has "
@@ -81,7 +81,7 @@ static sn_status place_once(const sn__place_request *r, bool last, uint64_t *byt
   sn_status status = SN_OK;
   if (!a.plan.fits && o->recompute == SN_RECOMPUTE_AUTO)
     status = try_recompute(&a, &choice, &cause);
-  if (status == SN_OK) status = sn__place_peaks(&a, bytes);
+  if (status == SN_OK) status = sn__place_peaks(&a, bytes, NULL);
   for (int d = 0; d < r->topology->n_devices; d++) /* what the memory plan needs beside */
     bytes[d] += r->topology->devices[d].memory_bytes - r->limits[d];
   if (status == SN_OK && !a.plan.fits) status = sn__place_refuse(&a, bytes);
@@ -265,14 +265,19 @@ static void order_nodes(const sn_placement *pl, sn_graph *g) {
 
 /* A clone with what is recomputed in it. */
 static sn_status recompute(const sn_placement *pl, const sn_graph *graph, sn_graph **out) {
-  const char **entries = sn__calloc(pl->n_recomputed + 1, sizeof *entries);
-  if (entries == NULL) return sn_status_out_of_memory();
-  for (size_t i = 0; i < pl->n_recomputed; i++)
+  if (pl->n_recomputed == 0) return sn__graph_clone(graph, out);
+  const char **entries = sn__calloc(pl->n_recomputed, sizeof *entries);
+  int *devices = sn__calloc(graph->n_modules, sizeof *devices);
+  sn_status status = entries == NULL || devices == NULL ? sn_status_out_of_memory() : SN_OK;
+  for (size_t i = 0; status == SN_OK && i < pl->n_recomputed; i++)
     entries[i] = pl->recomputed[i].modules;
-  sn_status status = pl->n_recomputed > 0
-                         ? sn__recompute_apply(graph, entries, pl->n_recomputed, out)
-                         : sn__graph_clone(graph, out);
+  for (uint32_t m = 0; status == SN_OK && m < graph->n_modules; m++) {
+    const sn_placement_module *at = module_of(pl, graph, m);
+    devices[m] = at == NULL ? pl->loss_device : at->device;
+  }
+  if (status == SN_OK) status = sn__recompute_apply(graph, entries, pl->n_recomputed, devices, out);
   sn__free(entries);
+  sn__free(devices);
   return status;
 }
 

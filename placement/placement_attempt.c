@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "placement/makespan_impl.h"
 #include "placement/match.h"
 #include "placement/placement_impl.h"
 
@@ -84,17 +85,51 @@ static sn_status search(sn__place_attempt *a) {
   return status;
 }
 
+/* Pins and limits of what was asked, for the attempt's graph. */
+static sn_status make_problem(sn__place_attempt *a) {
+  const sn__place_request *r = a->request;
+  const sn_graph *g = a->graph != NULL ? a->graph : r->graph;
+  SN_TRY(sn__problem_create(g, r->topology, r->extents, r->graph->n_symbols, &a->p));
+  for (int d = 0; d < r->topology->n_devices; d++)
+    a->p->flow->device_bytes[d] = r->limits[d];
+  return apply_pins(a->p, r->options);
+}
+
+/* The search does not know where devices will cut what is recomputed as one. Where they do, the
+ * plan is looked at again as it will be, by longest paths. */
+static sn_status settle(sn__place_attempt *a) {
+  const sn__place_request *r = a->request;
+  sn_graph *g = NULL;
+  SN_TRY(sn__recompute_placed(r->graph, a->entries, a->n_entries, a->p, a->plan.devices, &g));
+  bool same = g->n_nodes == a->graph->n_nodes; /* cuts only leave clones out */
+  if (same) {
+    sn_graph_free(g);
+    return SN_OK;
+  }
+  sn__problem_free(a->p);
+  a->p = NULL;
+  sn_graph_free(a->graph);
+  a->graph = g;
+  sn__free(a->plan.priorities);
+  a->plan.priorities = NULL;
+  a->plan.certified = false;
+  uint64_t *peak = sn__calloc((size_t)r->topology->n_devices, sizeof *peak);
+  sn_status status = peak == NULL ? sn_status_out_of_memory() : make_problem(a);
+  if (status == SN_OK)
+    status = sn__makespan_bound(a->p->flow, &a->plan.lower_bound, &a->plan.bound);
+  if (status == SN_OK) status = sn__place_peaks(a, peak, &a->plan.makespan);
+  a->plan.fits = status == SN_OK && sn__place_worst(r->topology, r->limits, peak) < 0;
+  sn__free(peak);
+  return status;
+}
+
 sn_status sn__place_attempt_make(const sn__place_request *r, const char *const *entries, size_t n,
                                  sn__place_attempt *out) {
   *out = (sn__place_attempt){.request = r, .entries = entries, .n_entries = n};
-  sn_status status = n > 0 ? sn__recompute_apply(r->graph, entries, n, &out->graph) : SN_OK;
-  const sn_graph *g = n > 0 ? out->graph : r->graph;
-  if (status == SN_OK)
-    status = sn__problem_create(g, r->topology, r->extents, r->graph->n_symbols, &out->p);
-  if (status == SN_OK) status = apply_pins(out->p, r->options);
-  for (int d = 0; status == SN_OK && d < r->topology->n_devices; d++)
-    out->p->flow->device_bytes[d] = r->limits[d];
+  sn_status status = n > 0 ? sn__recompute_apply(r->graph, entries, n, NULL, &out->graph) : SN_OK;
+  if (status == SN_OK) status = make_problem(out);
   if (status == SN_OK) status = search(out);
+  if (status == SN_OK && n > 0 && r->topology->n_devices > 1) status = settle(out);
   if (status != SN_OK) sn__place_attempt_free(out);
   return status;
 }

@@ -150,7 +150,7 @@ static sn_status keep_recomputed(sn_placement *pl, const sn__place_attempt *a) {
     sn_graph *g = NULL;
     sn__problem *p = NULL;
     uint64_t now = 0;
-    SN_TRY(sn__recompute_apply(r->graph, a->entries, i, &g));
+    SN_TRY(sn__recompute_placed(r->graph, a->entries, i, a->p, a->plan.devices, &g));
     sn_status status = sn__recompute_kept(g, r->extents, &now);
     if (status == SN_OK) status = sn__problem_create(g, r->topology, r->extents, g->n_symbols, &p);
     int64_t cost = status == SN_OK ? sn__recompute_ns(p, a->plan.devices) : 0;

@@ -45,11 +45,12 @@ static sn_status fail_persistent(const sn__place_attempt *a) {
   return SN_OK;
 }
 
-sn_status sn__place_peaks(const sn__place_attempt *a, uint64_t *out_peak) {
+sn_status sn__place_peaks(const sn__place_attempt *a, uint64_t *out_peak, int64_t *out_makespan) {
   sn__flow_simulator *s = NULL;
   SN_TRY(sn__flow_simulator_create(a->p->flow, &s));
   sn__flow_step step = {.peak_bytes = out_peak};
   sn__flow_simulate(s, a->plan.devices, a->plan.priorities, &step);
+  if (out_makespan != NULL) *out_makespan = step.makespan;
   sn__flow_simulator_free(s);
   return SN_OK;
 }
@@ -86,7 +87,7 @@ static sn_status fits_with(const sn__place_attempt *a, int64_t rows, bool *out_f
   for (size_t s = 0; status == SN_OK && s < g->n_symbols; s++)
     extents[s] = part_of(&g->symbols[s], r->extents[s], rows, r->extents[SN_SYMBOL_BATCH]);
   if (status == SN_OK) status = sn__problem_create(g, r->topology, extents, g->n_symbols, &fewer.p);
-  if (status == SN_OK) status = sn__place_peaks(&fewer, peak);
+  if (status == SN_OK) status = sn__place_peaks(&fewer, peak, NULL);
   *out_fits = status == SN_OK && sn__place_worst(r->topology, r->limits, peak) < 0;
   sn__problem_free(fewer.p);
   sn__free(extents);

@@ -68,8 +68,10 @@ SN_MUST_USE sn_status sn__placement_describe(sn_placement *placement,
 
 /* ---- placement_fit.c ------------------------------------------------------------------------- */
 
-/* The most bytes on each device at once, by the simulator: out_peak [n_devices]. */
-SN_MUST_USE sn_status sn__place_peaks(const sn__place_attempt *attempt, uint64_t *out_peak);
+/* The most bytes on each device at once, by the simulator: out_peak [n_devices]. out_makespan may
+ * be NULL. */
+SN_MUST_USE sn_status sn__place_peaks(const sn__place_attempt *attempt, uint64_t *out_peak,
+                                      int64_t *out_makespan);
 /* The device that lacks most with these peaks, or -1. */
 int sn__place_worst(const sn_topology *topology, const uint64_t *limits, const uint64_t *peak);
 /* OUT_OF_MEMORY for an attempt that does not fit: what, where, and the nearest remedies. peak: by

@@ -70,13 +70,34 @@ static sn_status find_segments(const sn_graph *g, const char *const *entries, si
   return status;
 }
 
+/* Segments and devices as one number. */
+static void split_by_device(const sn_graph *g, const int *devices, uint32_t *segments) {
+  uint32_t most = 0;
+  for (size_t m = 0; m < g->n_modules; m++)
+    if (segments[m] > most) most = segments[m];
+  for (size_t m = 0; m < g->n_modules; m++)
+    if (segments[m] != 0 && devices[m] > 0) segments[m] += (uint32_t)devices[m] * most;
+}
+
 sn_status sn__recompute_apply(const sn_graph *g, const char *const *entries, size_t n,
-                              sn_graph **out) {
+                              const int *devices, sn_graph **out) {
   uint32_t *segments = sn__calloc(g->n_modules, sizeof *segments);
   if (segments == NULL) return sn_status_out_of_memory();
   sn_status status = find_segments(g, entries, n, segments);
+  if (status == SN_OK && devices != NULL) split_by_device(g, devices, segments);
   if (status == SN_OK) status = sn__recompute(g, segments, out);
   sn__free(segments);
+  return status;
+}
+
+sn_status sn__recompute_placed(const sn_graph *g, const char *const *entries, size_t n,
+                               const sn__problem *p, const int *devices, sn_graph **out) {
+  int *of_module = sn__calloc(g->n_modules, sizeof *of_module);
+  if (of_module == NULL) return sn_status_out_of_memory();
+  for (uint32_t u = 0; u < p->n_units; u++)
+    of_module[p->units[u].module] = devices[u];
+  sn_status status = sn__recompute_apply(g, entries, n, of_module, out);
+  sn__free(of_module);
   return status;
 }
 

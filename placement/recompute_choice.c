@@ -67,7 +67,7 @@ static sn_status try_entries(chooser *c, const char *const *entries, size_t n, t
   sn_graph *g = NULL;
   sn__problem *p = NULL;
   *out = (trial){.lacks = UINT64_MAX};
-  SN_TRY(sn__recompute_apply(c->base->graph, entries, n, &g));
+  SN_TRY(sn__recompute_placed(c->base->graph, entries, n, c->base, c->devices, &g));
   c->nodes_left -= (int64_t)g->n_nodes;
   sn_status status = sn__recompute_kept(g, c->extents, &out->kept);
   if (status == SN_OK)

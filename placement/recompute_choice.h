@@ -15,9 +15,15 @@
 SN_MUST_USE sn_status sn__recompute_check(const sn_graph *graph, const char *const *entries,
                                           size_t n);
 /* The graph with these recomputed; where nothing is (a forward graph), a copy. Entries that match
- * nothing are skipped: variants of a model have their own modules. */
+ * nothing are skipped: variants of a model have their own modules. devices (may be NULL): of each
+ * module [n_modules]; what one device recomputes ends where another goes on, so that nothing is
+ * copied a second time and no pipeline turns back. */
 SN_MUST_USE sn_status sn__recompute_apply(const sn_graph *graph, const char *const *entries,
-                                          size_t n, sn_graph **out_graph);
+                                          size_t n, const int *devices, sn_graph **out_graph);
+/* The same with units where a problem of the graph (with or without clones) has them. */
+SN_MUST_USE sn_status sn__recompute_placed(const sn_graph *graph, const char *const *entries,
+                                           size_t n, const sn__problem *problem, const int *devices,
+                                           sn_graph **out_graph);
 /* Which modules entries take: out_taken [n_modules]. */
 SN_MUST_USE sn_status sn__recompute_taken(const sn_graph *graph, const char *const *entries,
                                           size_t n, bool *out_taken);

@@ -222,6 +222,7 @@ static sn_status print_json(train_run *run, const final_report *report) {
   json_int(&r, r.root, "params", parameters(sn_trainer_store(run->trainer), &variables));
   json_text(&r, r.root, "params_sha256", report->sha256);
   pipeline_json(&r, r.root, run->trainer);
+  recompute_json(&r, r.root, sn_trainer_placement(run->trainer));
   json_text(&r, r.root, "checkpoint", report->checkpoint);
   json_number(&r, r.root, "peak_rss_mib", peak_rss_mib());
   cJSON *devices = json_list(&r, r.root, "devices");

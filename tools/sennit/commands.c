@@ -38,6 +38,11 @@ static const char *const workloads[] = {"h3", "inception", NULL};
 #define CHECKPOINT                                                                                 \
   TEXT("--checkpoint", "FILE", "checkpoint, or the folder that train wrote", NEEDED)
 #define PLACEMENT TEXT("--placement", "FILE", "place modules as this file says", OPTIONAL)
+#define RECOMPUTE                                                                                  \
+  TEXT("--recompute", "auto|none|LIST",                                                            \
+       "what the backward pass computes again in place of keeping it: auto (default), what it "    \
+       "takes to fit a cap on memory; none; or modules, as in strokes,trunk (a+b: as one)",        \
+       OPTIONAL)
 #define SAVE_PLACEMENT                                                                             \
   TEXT("--save-placement", "FILE",                                                                 \
        "write the placement found: a line a module, to edit and give back with --placement",       \
@@ -82,6 +87,7 @@ static const arg_row plan_rows[] = {
     PLACEMENT,
     SET,
     SAVE_PLACEMENT,
+    RECOMPUTE,
     TEXT("--dot", "FILE", "write the placed graph for Graphviz", .writes = ARG_OPENS),
     PROFILE,
     SAVE_PROFILE,
@@ -109,6 +115,7 @@ static const arg_row train_rows[] = {
     OBJECTIVE,
     PLACEMENT,
     SAVE_PLACEMENT,
+    RECOMPUTE,
     WHOLE("--epochs", "times the data is seen: the schedule's horizon", 1, 1e6),
     WHOLE("--stop-after", "end after so many epochs, the horizon unchanged", 1, 1e6),
     WHOLE("--steps", "end after so many steps", 1, BIG),

@@ -108,7 +108,9 @@ static sn_status take_extents(one_step *s) {
 static sn_status make_plan(one_step *s, const task *t) {
   const sn_trainer_options *o = &t->options;
   SN_TRY(sn_training_graph(s->model, &o->optimizer, SN_TRAIN_WHOLE, &s->train));
-  SN_TRY(sn_place(s->train, t->topology, &o->placement, &s->placement));
+  sn_place_options place = o->placement;
+  place.recompute = SN_RECOMPUTE_NONE; /* every value is written out: it is kept anyway */
+  SN_TRY(sn_place(s->train, t->topology, &place, &s->placement));
   SN_TRY(sn_placement_apply(s->placement, s->train, &s->placed));
   SN_TRY(choose_fetches(s));
   sn_plan_options options = {.struct_size = sizeof options,

@@ -35,6 +35,7 @@ static void put_modules(json_report *r, const sn_placement *placement) {
     json_text(r, o, "cause", m->cause);
     json_number(r, o, "busy_ms", ms(m->busy_ns));
     json_int(r, o, "variable_bytes", (int64_t)m->bytes);
+    json_bool(r, o, "recomputed", m->recomputed);
   }
 }
 
@@ -126,6 +127,7 @@ sn_status plan_print_json(FILE *out, const sn_placement *placement, const sn_pla
   json_bool(&r, r.root, "certified", f->certified);
   json_int(&r, r.root, "devices_used", f->devices_used);
   json_text(&r, r.root, "sentence", sn_placement_sentence(placement));
+  recompute_json(&r, r.root, placement);
   put_insight(&r, plan, insight);
   sn_status status = costs_json(&r, r.root, plan, costs);
   if (status == SN_OK) status = json_print(&r, out);

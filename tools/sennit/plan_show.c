@@ -77,6 +77,7 @@ void plan_show(ui_state *ui, const sn_placement *placement, const sn_plan *plan,
   show_modules(ui, placement);
   show_copies(ui, plan);
   show_devices(ui, plan);
+  recompute_show(ui, placement);
   ui_line(ui, "%s", "");
   char one[SN_DEVICE_NAME_SIZE + 48] = "no device alone holds the model";
   if (f->one_device >= 0)

@@ -74,11 +74,49 @@ static sn_status read_pins(task *t) {
   return pins_check(&t->pins, t->topology);
 }
 
+/* One entry of what is recomputed, or a word that stands alone. */
+static sn_status add_recomputed(task *t, const char *entry) {
+  if (strcmp(entry, "auto") == 0 || strcmp(entry, "none") == 0) {
+    t->recompute = *entry == 'a' ? SN_RECOMPUTE_AUTO : SN_RECOMPUTE_NONE;
+    return SN_OK;
+  }
+  if (*entry == '\0')
+    return sn_status_make(SN_CODE_CONFIG, "--recompute: a name between commas is empty");
+  t->recompute = SN_RECOMPUTE_LISTED;
+  t->recomputed[t->n_recomputed++] = entry;
+  return SN_OK;
+}
+
+/* --recompute stands above train.recompute. */
+static sn_status read_recompute(task *t) {
+  const char *given = task_text(t->args, "--recompute");
+  const sn_config_texts *list = &t->config->train.recompute;
+  size_t most = list->count + (given != NULL ? strlen(given) : 0) + 1;
+  t->recomputed = sn__calloc(most, sizeof *t->recomputed);
+  if (t->recomputed == NULL) return sn_status_out_of_memory();
+  for (size_t i = 0; given == NULL && i < list->count; i++)
+    SN_TRY(add_recomputed(t, list->items[i]));
+  if (given == NULL) return SN_OK;
+  t->recompute_text = sn__strdup(given);
+  if (t->recompute_text == NULL) return sn_status_out_of_memory();
+  bool alone = strchr(given, ',') == NULL;
+  for (char *at = t->recompute_text, *end = at; end != NULL; at = end + 1) {
+    end = strchr(at, ',');
+    if (end != NULL) *end = '\0';
+    if (!alone && (strcmp(at, "auto") == 0 || strcmp(at, "none") == 0))
+      return sn_status_make(SN_CODE_CONFIG, "--recompute has '%s' beside modules; it stands alone",
+                            at);
+    SN_TRY(add_recomputed(t, at));
+  }
+  return SN_OK;
+}
+
 sn_status task_begin(const arg_set *args, task *out) {
   *out = (task){.args = args};
   SN_TRY(read_config(out));
   SN_TRY(task_topology(args, &out->topology));
   SN_TRY(read_pins(out));
+  SN_TRY(read_recompute(out));
   const char *library = task_text(args, "--model");
   return library != NULL ? model_lib_open(library, &out->library) : SN_OK;
 }
@@ -241,7 +279,10 @@ sn_status task_build(task *t) {
       .placement = {.struct_size = sizeof t->options.placement,
                     .objective = spread ? SN_OBJECTIVE_SPREAD : SN_OBJECTIVE_TIME,
                     .pins = t->pins.items,
-                    .n_pins = t->pins.count},
+                    .n_pins = t->pins.count,
+                    .recompute = t->recompute,
+                    .recomputed = t->recomputed,
+                    .n_recomputed = t->n_recomputed},
       .extents = t->extents,
       .n_extents = t->n_extents,
   };
@@ -260,6 +301,8 @@ void task_free(task *t) {
   sn_topology_free(t->topology);
   model_lib_free(t->library);
   sn_model_config_free(t->config);
+  sn__free(t->recomputed);
+  sn__free(t->recompute_text);
   sn__free(t->extents);
   sn__free(t->symbols);
   *t = (task){.args = NULL};
@@ -280,4 +323,5 @@ void task_show_placement(ui_state *ui, const sn_placement *placement) {
     if (*m->path != '\0')
       ui_line(ui, "%-*s  %-8s  %s", width, m->path, topology->devices[m->device].name, m->cause);
   }
+  recompute_show(ui, placement);
 }

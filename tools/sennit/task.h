@@ -19,6 +19,7 @@
 #include "models/build.h"
 #include "placement/trainer.h"
 #include "tools/sennit/args.h"
+#include "tools/sennit/json.h"
 #include "tools/sennit/model_lib.h"
 #include "tools/sennit/pins.h"
 #include "tools/sennit/ui.h"
@@ -29,6 +30,10 @@ typedef struct task {
   model_lib *library;      /* NULL unless --model */
   sn_topology *topology;
   pin_list pins; /* the config's, then --placement's */
+  sn_recompute recompute;
+  const char **recomputed; /* [n_recomputed] entries; borrowed from the config or recompute_text */
+  size_t n_recomputed;
+  char *recompute_text; /* --recompute, cut at its commas; NULL when not given */
   sn_dataset *data;
   sn_dataset *valid; /* NULL: the split's valid rows of `data` validate, if there are any */
   sn_dataset *test;  /* NULL: none */
@@ -76,6 +81,11 @@ void task_warn(void *user, const char *line);
 /* Weights by name from a safetensors file (dots for slashes) into the store; prints how many
  * matched. DATA: another shape, or nothing matched. */
 sn_status task_init_weights(const char *path, sn_store *store, ui_state *ui);
+
+/* What is recomputed, as JSON: `recompute` {cause, bytes, ms, modules[] {modules, bytes, ms}}, and
+ * as lines; nothing where nothing is. (recompute_show.c) */
+void recompute_json(json_report *r, cJSON *into, const sn_placement *placement);
+void recompute_show(ui_state *ui, const sn_placement *placement);
 
 /* Where modules are: module, device, cause. */
 void task_show_placement(ui_state *ui, const sn_placement *placement);

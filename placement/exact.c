@@ -10,6 +10,7 @@
 
 #include "core/alloc.h"
 #include "placement/exact_orders.h"
+#include "placement/exact_pairs.h"
 
 enum {
   CLASSES_MOST = 96,
@@ -17,6 +18,7 @@ enum {
   /* What is looked at, in jobs, as a rule of thumb: time goes with it. */
   QUICK_JOBS = 4,
   DEEP_JOBS = 60,
+  SHORT_LOOK = 32, /* the part of the budget that first looks at a placement's orders get */
   /* Jobs looked at in the time in which a task is simulated. */
   JOBS_PER_STEP = 1
 };
@@ -38,7 +40,11 @@ typedef struct exact {
   sn__jobs *jobs;
   sn__bounder *bounder;
   sn__orders *orders;
-  left *left; /* [n_left] */
+  int64_t *priorities; /* [n_tasks] */
+  bool
+      by_orders; /* some placement was settled by its orders: schedules that wait were not looked at
+                  */
+  left *left;    /* [n_left] */
   size_t n_left, cap_left;
   int *places; /* [n_left * n_classes] */
   size_t cap_places;
@@ -157,19 +163,64 @@ static int64_t deep_bound(exact *x, const left *l) {
   return bound > l->bound ? bound : l->bound;
 }
 
+/* A schedule that may wait where the executor does not: its order without the waiting. */
+static void try_found(exact *x, const int *devices) {
+  for (uint32_t t = 0; t < x->f->n_tasks; t++)
+    x->priorities[t] = -x->jobs->jobs[t].head;
+  sn__consider(x->s, devices, x->priorities, sn__judge(x->s, devices, x->priorities, 0, NULL));
+}
+
+/* Orders, for a part of the budget. True: no order of this placement is below the best plan. */
+static bool search_orders(exact *x, const left *l, int64_t part) {
+  int64_t rest = x->budget - part;
+  if (part <= 0) return false;
+  if (deep_bound(x, l) >= x->s->cost) return true;
+  const int *devices = x->places + (size_t)l->number * x->f->n_classes;
+  bool done = sn__orders_search(x->orders, devices, &part);
+  x->budget = rest + part;
+  return done;
+}
+
+/* Pairs, for a part of the budget. True: no schedule of this placement is below the best plan.
+ * below: raised by what is shown. */
+static bool search_pairs(exact *x, const left *l, int64_t part, int64_t *below) {
+  int64_t rest = x->budget - part, cutoff;
+  do {
+    cutoff = x->s->cost;
+    if (part <= 0 || deep_bound(x, l) >= cutoff) break;
+    switch (sn__pairs_search(x->bounder, *below, cutoff, &part, below)) {
+    case SN__PAIRS_FOUND: try_found(x, x->places + (size_t)l->number * x->f->n_classes); break;
+    case SN__PAIRS_NOTHING:
+    case SN__PAIRS_SPENT: break;
+    }
+  } while (x->s->cost < cutoff);
+  bool none = *below >= x->s->cost || (part > 0 && deep_bound(x, l) >= x->s->cost);
+  x->budget = rest + part;
+  return none;
+}
+
+/* One placement to its end, if the budget lasts. A short look at orders finds good plans; pairs say
+ * something of every schedule; where one exists that only waiting on purpose makes, the orders that
+ * priorities can ask for are all looked at. */
+static void settle(exact *x, const left *l) {
+  int64_t below = l->bound;
+  if (l->bound >= x->s->cost) return;
+  bool none = search_orders(x, l, x->budget / SHORT_LOOK);
+  if (search_pairs(x, l, x->budget / (none ? 4 : 2), &below)) return;
+  if (none || search_orders(x, l, x->budget)) {
+    x->by_orders = true;
+    return;
+  }
+  stay_open(x, below);
+}
+
 static void look_again(exact *x) {
   if (x->n_left > 1) qsort(x->left, x->n_left, sizeof *x->left, compare_left);
   for (size_t i = 0; i < x->n_left && x->budget > 0; i++)
     x->left[i].bound = deep_bound(x, &x->left[i]);
   if (x->n_left > 1) qsort(x->left, x->n_left, sizeof *x->left, compare_left);
-  for (size_t i = 0; i < x->n_left && x->left[i].bound < x->s->cost; i++) {
-    const left *l = &x->left[i];
-    /* The orders take what the bound knows of these jobs with the best plan as it is now. */
-    if (x->budget > 0 && deep_bound(x, l) >= x->s->cost) continue;
-    if (x->budget <= 0 ||
-        !sn__orders_search(x->orders, x->places + (size_t)l->number * x->f->n_classes, &x->budget))
-      stay_open(x, l->bound);
-  }
+  for (size_t i = 0; i < x->n_left && x->left[i].bound < x->s->cost; i++)
+    settle(x, &x->left[i]);
 }
 
 /* ---- all of it ------------------------------------------------------------------------------- */
@@ -205,7 +256,9 @@ static sn_status make(exact *x) {
   x->order = sn__calloc((size_t)f->n_classes + 1, sizeof *x->order);
   x->alike = sn__calloc((size_t)f->n_devices, sizeof *x->alike);
   x->held = sn__calloc((size_t)f->n_devices, sizeof *x->held);
-  if (x->devices == NULL || x->order == NULL || x->alike == NULL || x->held == NULL)
+  x->priorities = sn__calloc((size_t)f->n_tasks + 1, sizeof *x->priorities);
+  if (x->priorities == NULL || x->devices == NULL || x->order == NULL || x->alike == NULL ||
+      x->held == NULL)
     return sn_status_out_of_memory();
   SN_TRY(sn__jobs_create(f, &x->jobs));
   SN_TRY(sn__bounder_create(x->jobs, &x->bounder));
@@ -234,7 +287,7 @@ sn_status sn__exact(sn__search *s, int64_t budget, bool *out_proved, int64_t *ou
   sn__orders_free(x.orders);
   sn__bounder_free(x.bounder);
   sn__jobs_free(x.jobs);
-  void *const arrays[] = {x.devices, x.order, x.alike, x.held, x.left, x.places};
+  void *const arrays[] = {x.devices, x.order, x.alike, x.held, x.priorities, x.left, x.places};
   for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
     sn__free(arrays[i]);
   return status;

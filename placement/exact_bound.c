@@ -72,7 +72,8 @@ sn_status sn__bounder_create(sn__jobs *jobs, sn__bounder **out_bounder) {
   b->pieces = sn__calloc(jobs->most, sizeof *b->pieces);
   b->heap = sn__calloc(jobs->most, sizeof *b->heap);
   b->apart = sn__calloc((size_t)b->apart_most * b->apart_most, sizeof *b->apart);
-  if (b->pieces == NULL || b->heap == NULL || b->apart == NULL) {
+  if (b->pieces == NULL || b->heap == NULL || b->apart == NULL ||
+      sn__alike_create(jobs, &b->alike) != SN_OK) {
     sn__bounder_free(b);
     return sn_status_out_of_memory();
   }
@@ -85,6 +86,7 @@ void sn__bounder_free(sn__bounder *b) {
   sn__free(b->pieces);
   sn__free(b->heap);
   sn__free(b->apart);
+  sn__alike_free(b->alike);
   sn__free(b);
 }
 
@@ -225,8 +227,10 @@ int64_t sn__bound_deep(sn__bounder *b, int64_t cutoff) {
     if (queue > bound) bound = queue;
     if (bound >= cutoff) break;
     int added = choose_pairs(b, cutoff);
+    if (added < 0) return cutoff;
+    if (b->exchange) added += sn__alike_order(b->alike, b->apart);
     if (added == 0) break;
-    if (added < 0 || !sn__jobs_link(x)) return cutoff;
+    if (!sn__jobs_link(x)) return cutoff;
   }
   return bound;
 }

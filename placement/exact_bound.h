@@ -4,7 +4,7 @@
 #ifndef SN_PLACEMENT_EXACT_BOUND_H
 #define SN_PLACEMENT_EXACT_BOUND_H
 
-#include "placement/exact_jobs.h"
+#include "placement/exact_alike.h"
 
 /* Work of one queue: not before head, then ns, then tail more until the end. */
 typedef struct sn__piece {
@@ -20,6 +20,9 @@ typedef struct sn__bounder {
   sn__piece *pieces, *heap; /* [jobs->most] */
   int64_t *apart;           /* [apart_most * apart_most] see sn__bound_deep() */
   uint32_t apart_most;
+  sn__alike *alike;
+  bool exchange; /* sn__bound_deep() orders what is alike: only one of the schedules that differ by
+                  * an exchange is asked for */
 } sn__bounder;
 
 SN_MUST_USE sn_status sn__bounder_create(sn__jobs *jobs, sn__bounder **out_bounder);

@@ -143,6 +143,7 @@ static sn_status check_inputs(sn_graph *g, const sn_op_def *op, const sn_value *
     const sn__value *v = sn__value_info(g, in[i]);
     types[i] = (sn__type){SN_DTYPE_NONE, {0, {0}}};
     if (v == NULL) {
+      if ((int)i + 1 == op->control) continue;
       if ((int)i < op->min_inputs || op->max_inputs < 0)
         return sn_status_make(SN_CODE_INVALID, "input %zu is missing (an invalid value)", i);
       continue;

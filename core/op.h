@@ -104,12 +104,14 @@ typedef struct sn__exec {
 typedef sn_status (*sn__kernel_fn)(const sn__exec *e);
 
 typedef enum sn__op_flags {
-  SN_OP_VIEW = 1 << 0,    /* output 0 is input 0's bytes under another shape; never run */
-  SN_OP_RANDOM = 1 << 1,  /* reads rng_key and step */
-  SN_OP_COMMIT = 1 << 2,  /* writes variables: output o is the storage of input commits[o] */
-  SN_OP_COPY = 1 << 3,    /* the one op whose input and output are on two devices */
-  SN_OP_NO_GRAD = 1 << 4, /* outputs carry no gradient (comparisons, indices) */
-  SN_OP_GRAD = 1 << 5     /* made by differentiation only; has no gradient of its own */
+  SN_OP_VIEW = 1 << 0,     /* output 0 is input 0's bytes under another shape; never run */
+  SN_OP_RANDOM = 1 << 1,   /* reads rng_key and step */
+  SN_OP_COMMIT = 1 << 2,   /* writes variables: output o is the storage of input commits[o] */
+  SN_OP_COPY = 1 << 3,     /* the one op whose input and output are on two devices */
+  SN_OP_NO_GRAD = 1 << 4,  /* outputs carry no gradient (comparisons, indices) */
+  SN_OP_GRAD = 1 << 5,     /* made by differentiation only; has no gradient of its own */
+  SN_OP_ALL_PARTS = 1 << 6 /* in a graph of micro-batches it is there once: it takes what each of
+                              them brings, in order, and all of them read what it gives */
 } sn__op_flags;
 
 struct sn_op_def {
@@ -134,6 +136,10 @@ struct sn_op_def {
   int8_t inplace[SN_MAX_OUTPUTS];
   /* With SN_OP_COMMIT: output o is the storage of input commits[o] - 1 (0: an ordinary output). */
   int8_t commits[SN_MAX_OUTPUTS];
+  /* With SN_OP_COMMIT, of a node made before there is an optimizer: input control - 1 is absent
+   * until the optimizer's pass puts the step's control there (ops/update.h), which says whether to
+   * write at all, and the node behind it (0: it writes whatever comes). */
+  int8_t control;
   /* Shapes are fixed; data is NULL. Must grow with every extent. NULL: bytes moved, no flops. */
   void (*cost)(const sn__exec *shapes, sn__cost *out);
   /* Bytes of workspace; must grow with every extent. */

@@ -199,6 +199,8 @@ typedef struct sn_norm_options {
   double momentum; /* batch norm: share of the new statistics; 0 means 0.1 */
   bool no_scale, no_shift;
   const char *name; /* NULL: "layer_norm", "batch_norm" */
+  bool sync; /* batch norm: statistics of the whole batch, not of each micro-batch; micro-batches
+                then run as a GPipe pipeline alone (sn_batch_norm_sync_op()) */
 } sn_norm_options;
 /* Variables weight and bias [F]; batch norm also keeps running_mean and running_var. */
 SN_API sn_value sn_layer_norm_opt(sn_graph *g, sn_value x, const sn_norm_options *options);

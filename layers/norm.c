@@ -30,9 +30,9 @@ sn_value sn_batch_norm_opt(sn_graph *g, sn_value x, const sn_norm_options *optio
   sn_value shift = o->no_shift ? (sn_value){g, 0} : vector(g, "bias", x, 0, false);
   sn_value mean = vector(g, "running_mean", x, 0, true);
   sn_value variance = vector(g, "running_var", x, 1, true);
-  sn_value y =
-      sn_batch_norm_op(g, x, scale, shift, mean, variance, o->momentum > 0 ? o->momentum : 0.1,
-                       o->epsilon > 0 ? o->epsilon : 1e-5);
+  sn_value y = (o->sync ? sn_batch_norm_sync_op : sn_batch_norm_op)(
+      g, x, scale, shift, mean, variance, o->momentum > 0 ? o->momentum : 0.1,
+      o->epsilon > 0 ? o->epsilon : 1e-5);
   sn_module_end(g);
   return y;
 }

@@ -26,14 +26,15 @@ typedef struct stack {
   sn_config_ints units;
   sn_activation activation;
   sn_config_norm norm;
+  bool sync;
   double dropout;
   sn_value offsets;
   const char *name;
 } stack;
 
-static sn_value normalised(sn_graph *g, sn_value x, sn_config_norm norm) {
+static sn_value normalised(sn_graph *g, sn_value x, sn_config_norm norm, bool sync) {
   if (norm == SN_CONFIG_NORM_LAYER) return sn_layer_norm(g, x);
-  if (norm == SN_CONFIG_NORM_BATCH) return sn_batch_norm(g, x);
+  if (norm == SN_CONFIG_NORM_BATCH) return sn_batch_norm(g, x, .sync = sync);
   return x;
 }
 
@@ -44,7 +45,7 @@ static sn_value dense_stack(sn_graph *g, sn_value x, const stack *s) {
     bool fused = s->norm == SN_CONFIG_NORM_NONE;
     x = sn_dense(g, x, .units = s->units.items[i], .activation = fused ? s->activation : SN_LINEAR,
                  .name = s->name);
-    if (!fused) x = sn_activate(g, normalised(g, x, s->norm), s->activation);
+    if (!fused) x = sn_activate(g, normalised(g, x, s->norm, s->sync), s->activation);
     if (s->dropout > 0) x = sn_dropout_op(g, x, s->offsets, s->dropout);
   }
   return x;
@@ -101,12 +102,12 @@ static sn_value encode_image(sn_graph *g, sn_value x, const sn_model_input *in) 
       x = sn_inception(g, x, .point = path, .three = path, .five = path, .pool = path,
                        .reduce_three = in->reduce, .reduce_five = in->reduce,
                        .activation = activation);
-      x = normalised(g, x, in->norm);
+      x = normalised(g, x, in->norm, in->sync);
     } else {
       x = sn_conv2d(g, x, .filters = filters, .kernel = {each(&in->kernel, i)},
                     .stride = {each(&in->stride, i)}, .same = true,
                     .activation = fused ? activation : SN_LINEAR);
-      if (!fused) x = sn_activate(g, normalised(g, x, in->norm), activation);
+      if (!fused) x = sn_activate(g, normalised(g, x, in->norm, in->sync), activation);
     }
     if (pool > 1) x = sn_max_pool2d(g, x, .kernel = {pool, pool});
   }
@@ -119,8 +120,12 @@ static sn_value encode_image(sn_graph *g, sn_value x, const sn_model_input *in) 
 /* One input's branch: [batch, F], or [elements, F] with *out_stream set for a stream. */
 static sn_value branch(sn_graph *g, const sn_model_input *in, const sn_field_facts *facts,
                        sn_sequence *out_stream) {
-  stack hidden = {in->hidden, activation_of(in->activation), in->norm, in->dropout, {g, 0},
-                  "dense"};
+  stack hidden = {.units = in->hidden,
+                  .activation = activation_of(in->activation),
+                  .norm = in->norm,
+                  .sync = in->sync,
+                  .dropout = in->dropout,
+                  .name = "dense"};
   int64_t features = facts->features > 0 ? facts->features : 1;
   bool ids = in->kind == SN_CONFIG_KIND_STREAM || in->embedding > 0;
   if (in->kind == SN_CONFIG_KIND_DENSE) {
@@ -161,8 +166,13 @@ static sn_value branch(sn_graph *g, const sn_model_input *in, const sn_field_fac
                               .units = embedding_width(in, facts->classes));
   sn_value y;
   if (set) {
-    stack phi = {in->phi, hidden.activation, in->norm, 0, x.offsets, "phi"};
-    stack rho = {in->rho, hidden.activation, in->norm, in->dropout, {g, 0}, "rho"};
+    stack phi = hidden, rho = hidden;
+    phi.units = in->phi;
+    phi.dropout = 0;
+    phi.offsets = x.offsets;
+    phi.name = "phi";
+    rho.units = in->rho;
+    rho.name = "rho";
     y = dense_stack(g, x.values, &phi);
     y = dense_stack(g, pooled(g, y, x.offsets, in), &rho);
   } else {
@@ -200,8 +210,12 @@ static void head(sn_graph *g, const sn_model_output *out, const sn_field *field,
     weights = next ? sn_sequence_input_like(g, weights_name, SN_F32, 0, stream)
                    : sn_input(g, weights_name, SN_F32, 0);
   sn_module_begin(g, out->name);
-  stack hidden = {out->hidden,  activation_of(out->activation),           SN_CONFIG_NORM_NONE,
-                  out->dropout, next ? stream.offsets : (sn_value){g, 0}, "dense"};
+  stack hidden = {.units = out->hidden,
+                  .activation = activation_of(out->activation),
+                  .norm = SN_CONFIG_NORM_NONE,
+                  .dropout = out->dropout,
+                  .name = "dense"};
+  if (next) hidden.offsets = stream.offsets;
   x = dense_stack(g, x, &hidden);
   sn_value z = sn_dense(g, x, .units = width, .name = "out");
   sn_output(g, out->name, z);
@@ -237,9 +251,13 @@ sn_status sn_model_build(const sn_model_config *config, const sn_preparation *pr
   sn_value x = branches[0];
   if (config->input_count > 1)
     x = sn_concat(g, ((sn_values){branches, config->input_count}), .axis = 1);
-  stack trunk = {config->trunk.hidden, activation_of(config->trunk.activation),
-                 config->trunk.norm,   config->trunk.dropout,
-                 stream.offsets,       "dense"};
+  stack trunk = {.units = config->trunk.hidden,
+                 .activation = activation_of(config->trunk.activation),
+                 .norm = config->trunk.norm,
+                 .sync = config->trunk.sync,
+                 .dropout = config->trunk.dropout,
+                 .offsets = stream.offsets,
+                 .name = "dense"};
   x = dense_stack(g, x, &trunk);
   sn_module_end(g);
   for (size_t i = 0; i < config->output_count; i++) {

@@ -156,6 +156,7 @@ typedef struct sn_model_input {
   sn_config_ints hidden; /* dense layers at the end of the branch */
   sn_config_activation activation;
   sn_config_norm norm;
+  bool sync; /* norm batch: statistics of the whole batch, not of each micro-batch */
   double dropout;
   int64_t embedding; /* width; 0: chosen (category), not embedded (sequence) */
   sn_config_encoder encoder;
@@ -194,6 +195,7 @@ typedef struct sn_model_trunk {
   sn_config_ints hidden;
   sn_config_activation activation;
   sn_config_norm norm;
+  bool sync;
   double dropout;
 } sn_model_trunk;
 

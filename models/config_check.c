@@ -238,6 +238,17 @@ static sn_status check_image(const sn_model_config *config, const sn_model_input
   return SN_OK;
 }
 
+/* Only batch norm has statistics to share. */
+static sn_status check_sync(const sn_model_config *config, const char *title, const char *name,
+                            const sn_config_mark *mark, sn_config_norm norm, bool sync) {
+  if (!sync || norm == SN_CONFIG_NORM_BATCH) return SN_OK;
+  return sn_status_make(SN_CODE_CONFIG,
+                        "%s%s%s%s %s has sync: true, which is for norm: batch; set that, or take "
+                        "sync out",
+                        title, *name != '\0' ? " '" : "", name, *name != '\0' ? "'" : "",
+                        AT(*mark));
+}
+
 static sn_status check_input(sn_model_config *config, sn_model_input *input) {
   if (input->kind == SN_CONFIG_KIND_NONE)
     return sn_status_make(SN_CODE_CONFIG, "input '%s' %s has no 'kind'; add one", input->name,
@@ -249,6 +260,7 @@ static sn_status check_input(sn_model_config *config, sn_model_input *input) {
                           "input '%s' %s has encoder: mean and another pool; take the "
                           "pool out, or use lstm or gru",
                           input->name, AT(input->mark));
+  SN_TRY(check_sync(config, "input", input->name, &input->mark, input->norm, input->sync));
   if (input->kind == SN_CONFIG_KIND_STREAM) SN_TRY(check_stream(config, input));
   if (input->kind == SN_CONFIG_KIND_IMAGE) SN_TRY(check_image(config, input));
   if (input->path == NULL && (input->path = own_path(config, input->name)) == NULL)
@@ -336,6 +348,8 @@ static sn_status check_modules(sn_model_config *config, unsigned flags) {
     return sn_status_make(SN_CODE_CONFIG, "%s has no outputs; add 'outputs: {NAME: {task: ...}}'",
                           config->file);
   SN_TRY(check_names(config));
+  const sn_model_trunk *trunk = &config->trunk;
+  SN_TRY(check_sync(config, "trunk", "", &trunk->mark, trunk->norm, trunk->sync));
   double total = 0;
   for (size_t i = 0; i < config->input_count; i++) {
     SN_TRY(check_input(config, &config->inputs[i]));

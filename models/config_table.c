@@ -165,6 +165,8 @@ static const sn__key input_keys[] = {
     IN(activation, CHOICE, ALL & ~STREAM, "relu", "after each dense layer", CHOOSE(activations)),
     IN(norm, CHOICE, ALL & ~STREAM, "none", "before each activation: layer or batch",
        CHOOSE(norms)),
+    IN(sync, BOOL, ALL & ~STREAM, "false",
+       "norm batch: statistics of all micro-batches, not of each", ANY),
     IN(dropout, NUMBER, ALL, "0", "part of the features zeroed while training", FRACTION),
 };
 
@@ -198,6 +200,7 @@ static const sn__key trunk_keys[] = {
     TRUNK(hidden, INTS, NULL, "widths of the dense layers over all branches", RANGE(1, WIDE)),
     TRUNK(activation, CHOICE, "relu", "after each of them", CHOOSE(activations)),
     TRUNK(norm, CHOICE, "none", "before each activation: layer or batch", CHOOSE(norms)),
+    TRUNK(sync, BOOL, "false", "norm batch: statistics of all micro-batches, not of each", ANY),
     TRUNK(dropout, NUMBER, "0", "part of the features zeroed while training", FRACTION),
 };
 

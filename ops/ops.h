@@ -161,6 +161,13 @@ SN_API sn_value sn_layer_norm_op(sn_graph *g, sn_value x, sn_value scale, sn_val
 SN_API sn_value sn_batch_norm_op(sn_graph *g, sn_value x, sn_value scale, sn_value shift,
                                  sn_value running_mean, sn_value running_variance, double momentum,
                                  double epsilon);
+/* The same with the statistics of the whole batch, each micro-batch's weighted by its count,
+ * forward and backward: k micro-batches give one batch's gradients but for rounding, and the
+ * running statistics move once a step. All micro-batches must be computed as far as here before one
+ * goes on: they run in one graph (a GPipe pipeline), never one after the other. */
+SN_API sn_value sn_batch_norm_sync_op(sn_graph *g, sn_value x, sn_value scale, sn_value shift,
+                                      sn_value running_mean, sn_value running_variance,
+                                      double momentum, double epsilon);
 /* Zeroes with probability `rate` and scales the rest by 1 / (1 - rate), in training only. Draws are
  * keyed by seed, step, module and op, the row's number in the global batch, the position in its row
  * and the feature; `offsets` (or an invalid value for dense [batch, ...]) tells rows and positions.

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "core/autodiff.h"
-#include "ops/batch_norm/batch_norm.h"
 #include "ops/schedule/schedule.h"
 #include "ops/update.h"
 
@@ -225,30 +224,24 @@ static void move_last(sn_graph *g, uint32_t at) {
       g->variables[i].commit = g->variables[i].commit == at ? last : g->variables[i].commit - 1;
 }
 
+static bool wants_control(const sn__node *n) {
+  return n->op->control > 0 && n->in[n->op->control - 1] == 0;
+}
+
 /* Running statistics are written when the other variables are: when every gradient is finite. What
  * tells comes after the gradients, so their commits go to the end. */
-static sn_status hold_commits(pass *p) {
-  sn_graph *g = p->g;
+static void hold_commits(sn_graph *g) {
   size_t left = g->n_nodes;
   for (uint32_t i = 1; i < left;) {
-    if (g->nodes[i].op != &sn__op_batch_norm_commit) {
+    if (!wants_control(&g->nodes[i])) {
       i++;
       continue;
     }
     move_last(g, i);
     left--;
     sn__node *n = &g->nodes[g->n_nodes - 1];
-    sn__batch_norm_attrs *attrs = sn__arena_alloc(&g->arena, sizeof *attrs);
-    uint32_t *in = sn__arena_alloc(&g->arena, (n->n_in + 1) * sizeof *in);
-    if (attrs == NULL || in == NULL) return sn_status_out_of_memory();
-    memcpy(attrs, n->attrs, sizeof *attrs);
-    attrs->held = 1;
-    memcpy(in, n->in, n->n_in * sizeof *in);
-    in[n->n_in++] = g->scalars.control;
-    n->in = in;
-    n->attrs = attrs;
+    n->in[n->op->control - 1] = g->scalars.control;
   }
-  return SN_OK;
 }
 
 /* ---- the pass ------------------------------------------------------------------------------ */
@@ -280,7 +273,8 @@ static sn_status build(pass *p) {
   SN_TRY(add_scalars(p));
   add_updates(p);
   SN_TRY(sn_graph_status(p->g));
-  return hold_commits(p);
+  hold_commits(p->g);
+  return SN_OK;
 }
 
 sn_status sn__optimize(const sn_graph *differentiated, const sn_optimizer_options *options,

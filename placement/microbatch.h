@@ -6,7 +6,8 @@
  * shared. Part 0 keeps the values of the original, so the model's own values name it. Gradients are
  * added up where their variable lives, ((g0 + g1) + g2)..., running statistics follow the parts in
  * order: the very bits of the parts computed one after the other (sn_train_variant FIRST, MIDDLE,
- * LAST). The parts' symbols are the graph's own; which numbers they have is a matter of the value's
+ * LAST). An op that takes what all parts bring (SN_OP_ALL_PARTS: batch norm's sums with sync) is
+ * there once, between what it waits for in every part and what waits for it. The parts' symbols are the graph's own; which numbers they have is a matter of the value's
  * part (sn__value_part).
  *
  * sn__micro_order() looks at the placed graph as a pipeline: its stages are what one device
@@ -24,6 +25,8 @@
 /* `differentiated` (sn__differentiate) for `n_parts` micro-batches, 2 at least. */
 SN_MUST_USE sn_status sn__micro_unroll(const sn_graph *differentiated, uint32_t n_parts,
                                        sn_graph **out_graph);
+/* A node that needs all micro-batches at once (SN_OP_ALL_PARTS), or 0. */
+uint32_t sn__micro_total(const sn_graph *graph);
 /* The input of `part` that stands for this one of the original; itself when it is shared. */
 uint32_t sn__micro_input(const sn_graph *unrolled, uint32_t value, uint32_t part);
 

@@ -7,6 +7,8 @@
 
 #define NO_STAGE UINT32_MAX
 
+enum edge_kind { NO_EDGE, EDGE_OWN, EDGE_ALL /* what one reads comes of all micro-batches */ };
+
 typedef struct look {
   sn_graph *g;
   const sn_topology *topology;
@@ -17,7 +19,7 @@ typedef struct look {
   bool *leads; /* [n_nodes] a backward node that another stage waits for */
   uint32_t n_levels, n_stages;
   uint32_t *stage_at; /* [n_levels * n_devices] stage + 1 */
-  bool *edge;         /* [n_stages * n_stages] from, to */
+  uint8_t *edge;      /* [n_stages * n_stages] from, to: one of edge_kind */
   sn__pipe *pipe;
 } look;
 
@@ -32,15 +34,21 @@ static bool is_copy(const sn__node *n) {
   return (n->op->flags & SN_OP_COPY) != 0;
 }
 
+/* Once in the graph, between what every part brings and what every part reads: of no part's task,
+ * it runs when it can. */
+static bool is_total(const sn__node *n) {
+  return (n->op->flags & SN_OP_ALL_PARTS) != 0;
+}
+
 static bool has_stage(const look *x, uint32_t node) {
   return x->stage_of[node] != NO_STAGE;
 }
 
 /* ---- stages -------------------------------------------------------------------------------- */
 
-/* A forward node's level is the most device changes on a path to it. One device's nodes of one
- * level are a stage: levels never fall along a path and grow where it changes devices, so stages
- * make a DAG. */
+/* A forward node's level is the most device changes and totals on a path to it. One device's nodes
+ * of one level are a stage: levels never fall along a path and grow where it changes devices, so
+ * stages make a DAG. */
 static void find_levels(look *x) {
   const sn_graph *g = x->g;
   for (uint32_t i = 1; i < g->n_nodes; i++) {
@@ -51,12 +59,14 @@ static void find_levels(look *x) {
     for (uint32_t k = 0; k < n->n_in; k++) {
       uint32_t p = n->in[k] == 0 ? 0 : maker(g, n->in[k]);
       if (p == 0 || !has_stage(x, p)) continue;
-      uint32_t at = x->stage_of[p] + (g->nodes[p].device != n->device);
+      uint32_t at = x->stage_of[p] + (g->nodes[p].device != n->device) + is_total(&g->nodes[p]);
       level = at > level ? at : level;
     }
     x->stage_of[i] = level;
     if (level + 1 > x->n_levels) x->n_levels = level + 1;
   }
+  for (uint32_t i = 1; i < g->n_nodes; i++)
+    if (is_total(&g->nodes[i])) x->stage_of[i] = NO_STAGE;
 }
 
 static sn_status number_stages(look *x) {
@@ -88,15 +98,34 @@ static void stage_recomputed(look *x) {
   }
 }
 
+/* The total that a node reads, of the phase given; 0: none. */
+static uint32_t total_before(const sn_graph *g, uint32_t node, sn_phase phase) {
+  const sn__node *n = &g->nodes[node];
+  for (uint32_t k = 0; k < n->n_in; k++) {
+    uint32_t p = n->in[k] == 0 ? 0 : maker(g, n->in[k]);
+    if (p != 0 && is_total(&g->nodes[p]) && g->nodes[p].phase == phase) return p;
+  }
+  return 0;
+}
+
+/* Of a backward node that reads a backward total: as its forward node begins a stage behind the
+ * forward total, it ends the one before. */
+static uint32_t stage_before_total(const look *x, uint32_t node) {
+  const sn_graph *g = x->g;
+  uint32_t total = total_before(g, g->nodes[node].origin, SN_FORWARD);
+  return total == 0 ? NO_STAGE : x->stage_of[maker(g, g->nodes[total].in[0])];
+}
+
 /* A backward node goes with its forward node. A variable's gradient goes with what gives it, as
  * long as all of that is one stage's: one that comes together from several runs when it can. */
 static void stage_backward(look *x) {
   const sn_graph *g = x->g;
   for (uint32_t i = 1; i < g->n_nodes; i++) {
     const sn__node *n = &g->nodes[i];
-    if (!x->needed[i] || n->phase != SN_BACKWARD || is_copy(n)) continue;
+    if (!x->needed[i] || n->phase != SN_BACKWARD || is_copy(n) || is_total(n)) continue;
     if (n->origin != 0 && !sn__node_is_source(&g->nodes[n->origin])) {
-      x->stage_of[i] = x->stage_of[n->origin];
+      x->stage_of[i] =
+          total_before(g, i, SN_BACKWARD) != 0 ? stage_before_total(x, i) : x->stage_of[n->origin];
       if (has_stage(x, i) && g->nodes[n->origin].device != n->device) x->stage_of[i] = NO_STAGE;
       continue;
     }
@@ -131,19 +160,32 @@ static void find_kinds(look *x) {
 
 /* ---- the pipe ------------------------------------------------------------------------------ */
 
+/* Node i, which has a stage, reads what node p makes; true when the two stages have no edge yet. */
+static bool note_edge(look *x, uint32_t i, uint32_t p, uint8_t kind) {
+  const sn_graph *g = x->g;
+  if (!has_stage(x, p) || x->stage_of[p] == x->stage_of[i]) return false;
+  /* Behind a total, it goes back a stage before the forward node whose results it reads. */
+  if (g->nodes[p].phase == SN_FORWARD && total_before(g, i, SN_BACKWARD) != 0) return false;
+  /* What goes back along no edge forward (there is none today) orders stages all the same. */
+  bool back = g->nodes[i].phase == SN_BACKWARD && g->nodes[p].phase == SN_BACKWARD;
+  uint32_t from = x->stage_of[back ? i : p], to = x->stage_of[back ? p : i];
+  uint8_t *edge = &x->edge[(size_t)from * x->n_stages + to];
+  bool fresh = *edge == NO_EDGE;
+  if (*edge < kind) *edge = kind;
+  return fresh;
+}
+
 static uint32_t find_edges(look *x) {
   const sn_graph *g = x->g;
   uint32_t n = 0;
   for (uint32_t i = 1; i < g->n_nodes; i++)
     for (uint32_t k = 0; has_stage(x, i) && k < g->nodes[i].n_in; k++) {
       uint32_t p = g->nodes[i].in[k] == 0 ? 0 : maker(g, g->nodes[i].in[k]);
-      if (p == 0 || !has_stage(x, p) || x->stage_of[p] == x->stage_of[i]) continue;
-      /* What goes back along no edge forward (there is none today) orders stages all the same. */
-      bool back = g->nodes[i].phase == SN_BACKWARD && g->nodes[p].phase == SN_BACKWARD;
-      uint32_t from = x->stage_of[back ? i : p], to = x->stage_of[back ? p : i];
-      bool *edge = &x->edge[(size_t)from * x->n_stages + to];
-      n += !*edge;
-      *edge = true;
+      if (p == 0) continue;
+      const sn__node *from = &g->nodes[p];
+      n += note_edge(x, i, p, EDGE_OWN);
+      for (uint32_t t = 0; is_total(from) && t < from->n_in; t++)
+        n += note_edge(x, i, maker(g, from->in[t]), EDGE_ALL);
     }
   return n;
 }
@@ -235,8 +277,12 @@ static sn_status make_pipe(look *x) {
   SN_TRY(sn__pipe_create(x->topology->n_devices, x->n_stages, n_edges, sn__graph_parts(x->g),
                          &x->pipe));
   for (uint32_t a = 0; a < x->n_stages; a++)
-    for (uint32_t b = 0; b < x->n_stages; b++)
-      if (x->edge[(size_t)a * x->n_stages + b]) x->pipe->edges[e++] = (sn__pipe_edge){a, b};
+    for (uint32_t b = 0; b < x->n_stages; b++) {
+      const uint8_t kind = x->edge[(size_t)a * x->n_stages + b];
+      if (kind == NO_EDGE) continue;
+      x->pipe->all[e] = kind == EDGE_ALL;
+      x->pipe->edges[e++] = (sn__pipe_edge){a, b};
+    }
   SN_TRY(add_times(x));
   SN_TRY(add_copies(x));
   SN_TRY(add_bytes(x));

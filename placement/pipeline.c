@@ -33,6 +33,7 @@ sn_status sn__pipe_create(int n_devices, uint32_t n_stages, uint32_t n_edges, ui
   p->ns = sn__calloc(tasks, sizeof *p->ns);
   p->bytes = sn__calloc(n_stages, sizeof *p->bytes);
   p->edges = sn__calloc((size_t)n_edges + 1, sizeof *p->edges);
+  p->all = sn__calloc((size_t)n_edges + 1, sizeof *p->all);
   p->copy_ns = sn__calloc((size_t)n_edges * n_micro * 2 + 1, sizeof *p->copy_ns);
   p->device_bytes = sn__calloc((size_t)n_devices, sizeof *p->device_bytes);
   p->topological = sn__calloc(n_stages, sizeof *p->topological);
@@ -43,7 +44,7 @@ sn_status sn__pipe_create(int n_devices, uint32_t n_stages, uint32_t n_edges, ui
   p->ins = sn__calloc((size_t)n_edges + 1, sizeof *p->ins);
   p->outs = sn__calloc((size_t)n_edges + 1, sizeof *p->outs);
   if (p->device == NULL || p->ns == NULL || p->bytes == NULL || p->edges == NULL ||
-      p->copy_ns == NULL || p->device_bytes == NULL || p->topological == NULL ||
+      p->all == NULL || p->copy_ns == NULL || p->device_bytes == NULL || p->topological == NULL ||
       p->to_sink == NULL || p->through == NULL || p->first_in == NULL || p->first_out == NULL ||
       p->ins == NULL || p->outs == NULL) {
     sn__pipe_free(p);
@@ -55,9 +56,9 @@ sn_status sn__pipe_create(int n_devices, uint32_t n_stages, uint32_t n_edges, ui
 
 void sn__pipe_free(sn__pipe *p) {
   if (p == NULL) return;
-  void *const all[] = {p->device,       p->ns,          p->bytes,   p->edges,   p->copy_ns,
-                       p->device_bytes, p->topological, p->to_sink, p->through, p->first_in,
-                       p->first_out,    p->ins,         p->outs};
+  void *const all[] = {p->device,   p->ns,           p->bytes,       p->edges,   p->copy_ns,
+                       p->all,      p->device_bytes, p->topological, p->to_sink, p->through,
+                       p->first_in, p->first_out,    p->ins,         p->outs};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++)
     sn__free(all[i]);
   sn__free(p);
@@ -213,6 +214,14 @@ void sn__pipe_clock_free(sn__pipe_clock *c) {
   c->memory = NULL;
 }
 
+/* How many arrivals the edges of a list stand for. */
+static uint32_t arrivals(const sn__pipe *p, const uint32_t *list, uint32_t from, uint32_t to) {
+  uint32_t n = 0;
+  for (uint32_t k = from; k < to; k++)
+    n += p->all[list[k]] ? p->n_micro : 1;
+  return n;
+}
+
 static void reset(sn__pipe_clock *c, bool glued) {
   const sn__pipe *p = c->pipe;
   c->glued = glued;
@@ -222,10 +231,12 @@ static void reset(sn__pipe_clock *c, bool glued) {
     for (int k = 0; k < SN__PIPE_KINDS; k++)
       c->started[k][s] = c->ended[k][s] = 0;
     c->peak[s] = 0;
+    const uint32_t ins = arrivals(p, p->ins, p->first_in[s], p->first_in[s + 1]);
+    const uint32_t outs = arrivals(p, p->outs, p->first_out[s], p->first_out[s + 1]);
     for (uint32_t m = 0; m < p->n_micro; m++) {
       uint32_t f = sn__pipe_task(p, s, m, SN__PIPE_F);
-      c->left[f] = p->first_in[s + 1] - p->first_in[s];
-      c->left[f + SN__PIPE_B] = 1 + p->first_out[s + 1] - p->first_out[s];
+      c->left[f] = ins;
+      c->left[f + SN__PIPE_B] = 1 + outs;
       c->left[f + SN__PIPE_W] = 1;
     }
   }
@@ -241,9 +252,10 @@ static void reset(sn__pipe_clock *c, bool glued) {
 static void arrive(sn__pipe_clock *c, uint32_t copy) {
   const sn__pipe *p = c->pipe;
   const sn__pipe_edge *e = &p->edges[copy / 2 / p->n_micro];
-  uint32_t m = copy / 2 % p->n_micro;
-  bool back = copy % 2 != 0;
-  c->left[sn__pipe_task(p, back ? e->from : e->to, m, back ? SN__PIPE_B : SN__PIPE_F)]--;
+  bool back = copy % 2 != 0, all = p->all[copy / 2 / p->n_micro];
+  const uint32_t stage = back ? e->from : e->to, micro = copy / 2 % p->n_micro;
+  for (uint32_t m = all ? 0 : micro; m < (all ? p->n_micro : micro + 1); m++)
+    c->left[sn__pipe_task(p, stage, m, back ? SN__PIPE_B : SN__PIPE_F)]--;
 }
 
 /* What leaves a stage goes to the destination's lane, or is there at once. */

@@ -39,6 +39,8 @@ typedef struct sn__pipe {
   int64_t *ns;     /* [n_stages * n_micro * 3] see sn__pipe_task() */
   uint64_t *bytes; /* [n_stages] kept for one micro-batch from F to W */
   sn__pipe_edge *edges;
+  bool *all; /* [n_edges] of every micro-batch: each F of `to` waits for all of `from`, each B of
+                `from` for all of `to`; GPipe alone can run it */
   int64_t *copy_ns;       /* [n_edges * n_micro * 2] forward, backward; not read within a device */
   uint64_t *device_bytes; /* [n_devices] for activations; 0: no limit */
   /* Made by sn__pipe_finish(). */

@@ -23,39 +23,60 @@ static const char *task_text(const sn__pipe *p, uint32_t task, char *text, size_
   return text;
 }
 
-/* The i-th task that `task` needs, of sn__pipe's own rules; NONE past the last. */
-static uint32_t need_of(const proof *x, uint32_t task, uint32_t i) {
-  const sn__pipe *p = x->p;
-  uint32_t s = sn__pipe_stage_of(p, task), m = sn__pipe_micro_of(p, task);
-  if (task % SN__PIPE_KINDS == SN__PIPE_W) return i == 0 ? task - 1 : SN__PIPE_NONE;
-  if (task % SN__PIPE_KINDS == SN__PIPE_F)
-    return i < p->first_in[s + 1] - p->first_in[s]
-               ? sn__pipe_task(p, p->edges[p->ins[p->first_in[s] + i]].from, m, SN__PIPE_F)
-               : SN__PIPE_NONE;
-  if (i == 0) return task - 1;
-  return i - 1 < p->first_out[s + 1] - p->first_out[s]
-             ? sn__pipe_task(p, p->edges[p->outs[p->first_out[s] + i - 1]].to, m,
-                             x->glued ? SN__PIPE_W : SN__PIPE_B)
-             : SN__PIPE_NONE;
+/* The i-th of the tasks at the other ends of a list of edges; NONE past the last. *edge: its edge.
+ */
+static uint32_t across(const sn__pipe *p, const uint32_t *list, uint32_t from, uint32_t to,
+                       bool forward, uint32_t micro, sn__pipe_kind kind, uint32_t i,
+                       uint32_t *edge) {
+  for (uint32_t k = from; k < to; k++) {
+    const sn__pipe_edge *e = &p->edges[list[k]];
+    const bool all = p->all[list[k]];
+    const uint32_t n = all ? p->n_micro : 1;
+    *edge = list[k];
+    if (i < n) return sn__pipe_task(p, forward ? e->to : e->from, all ? i : micro, kind);
+    i -= n;
+  }
+  return SN__PIPE_NONE;
 }
 
-/* The i-th task that needs `task`. */
-static uint32_t user_of(const proof *x, uint32_t task, uint32_t i) {
+/* The i-th task that `task` needs, of sn__pipe's own rules; NONE past the last. *edge: the edge
+ * between, or NONE within a stage. */
+static uint32_t need_across(const proof *x, uint32_t task, uint32_t i, uint32_t *edge) {
+  const sn__pipe *p = x->p;
+  uint32_t s = sn__pipe_stage_of(p, task), m = sn__pipe_micro_of(p, task);
+  *edge = SN__PIPE_NONE;
+  if (task % SN__PIPE_KINDS == SN__PIPE_W) return i == 0 ? task - 1 : SN__PIPE_NONE;
+  if (task % SN__PIPE_KINDS == SN__PIPE_F)
+    return across(p, p->ins, p->first_in[s], p->first_in[s + 1], false, m, SN__PIPE_F, i, edge);
+  if (i == 0) return task - 1;
+  return across(p, p->outs, p->first_out[s], p->first_out[s + 1], true, m,
+                x->glued ? SN__PIPE_W : SN__PIPE_B, i - 1, edge);
+}
+
+static uint32_t need_of(const proof *x, uint32_t task, uint32_t i) {
+  uint32_t edge;
+  return need_across(x, task, i, &edge);
+}
+
+/* The i-th task that needs `task`; *edge likewise. */
+static uint32_t user_across(const proof *x, uint32_t task, uint32_t i, uint32_t *edge) {
   const sn__pipe *p = x->p;
   uint32_t s = sn__pipe_stage_of(p, task), m = sn__pipe_micro_of(p, task);
   uint32_t kind = task % SN__PIPE_KINDS;
+  *edge = SN__PIPE_NONE;
   if (kind != SN__PIPE_W) {
     if (i == 0) return task + 1;
     i--;
   }
   if (kind == SN__PIPE_F)
-    return i < p->first_out[s + 1] - p->first_out[s]
-               ? sn__pipe_task(p, p->edges[p->outs[p->first_out[s] + i]].to, m, SN__PIPE_F)
-               : SN__PIPE_NONE;
+    return across(p, p->outs, p->first_out[s], p->first_out[s + 1], true, m, SN__PIPE_F, i, edge);
   if (kind != (x->glued ? SN__PIPE_W : SN__PIPE_B)) return SN__PIPE_NONE;
-  return i < p->first_in[s + 1] - p->first_in[s]
-             ? sn__pipe_task(p, p->edges[p->ins[p->first_in[s] + i]].from, m, SN__PIPE_B)
-             : SN__PIPE_NONE;
+  return across(p, p->ins, p->first_in[s], p->first_in[s + 1], false, m, SN__PIPE_B, i, edge);
+}
+
+static uint32_t user_of(const proof *x, uint32_t task, uint32_t i) {
+  uint32_t edge;
+  return user_across(x, task, i, &edge);
 }
 
 /* Every task once, on its own device. */
@@ -147,6 +168,13 @@ sn_status sn__pipe_check_order(const sn__pipe *p, bool glued, const uint32_t *fi
 
 /* ---- a bound ------------------------------------------------------------------------------- */
 
+/* What comes between two tasks of two devices: the copy of the micro-batch that is sent. */
+static int64_t copy_time(const sn__pipe *p, uint32_t edge, uint32_t sender, bool back) {
+  if (edge == SN__PIPE_NONE || p->device[p->edges[edge].from] == p->device[p->edges[edge].to])
+    return 0;
+  return p->copy_ns[((size_t)edge * p->n_micro + sn__pipe_micro_of(p, sender)) * 2 + back];
+}
+
 /* Longest path before a task and behind it, copies included, whatever the order. */
 static void find_heads(const proof *x, int64_t *head) {
   const sn__pipe *p = x->p;
@@ -154,14 +182,9 @@ static void find_heads(const proof *x, int64_t *head) {
     for (uint32_t i = 0; i < p->n_stages; i++)
       for (uint32_t m = 0; m < p->n_micro; m++) {
         uint32_t s = p->topological[back ? p->n_stages - 1 - i : i];
-        uint32_t t = sn__pipe_task(p, s, m, back ? SN__PIPE_B : SN__PIPE_F), need;
-        for (uint32_t k = 0; (need = need_of(x, t, k)) != SN__PIPE_NONE; k++) {
-          int64_t at = head[need] + p->ns[need];
-          uint32_t list = back ? (k == 0 ? SN__PIPE_NONE : p->outs[p->first_out[s] + k - 1])
-                               : p->ins[p->first_in[s] + k];
-          if (list != SN__PIPE_NONE &&
-              p->device[p->edges[list].from] != p->device[p->edges[list].to])
-            at += p->copy_ns[((size_t)list * p->n_micro + m) * 2 + (size_t)back];
+        uint32_t t = sn__pipe_task(p, s, m, back ? SN__PIPE_B : SN__PIPE_F), need, edge;
+        for (uint32_t k = 0; (need = need_across(x, t, k, &edge)) != SN__PIPE_NONE; k++) {
+          int64_t at = head[need] + p->ns[need] + copy_time(p, edge, need, back != 0);
           if (at > head[t]) head[t] = at;
         }
         if (back) head[t + 1] = head[t] + p->ns[t];
@@ -176,16 +199,9 @@ static void find_tails(const proof *x, int64_t *tail) {
         uint32_t s = p->topological[back ? i : p->n_stages - 1 - i];
         for (int kind = back ? SN__PIPE_W : SN__PIPE_F; kind >= (back ? SN__PIPE_B : SN__PIPE_F);
              kind--) {
-          uint32_t t = sn__pipe_task(p, s, m, (sn__pipe_kind)kind), u;
-          uint32_t own = kind == SN__PIPE_W ? 0 : 1; /* the next kind of its own stage */
-          for (uint32_t k = 0; (u = user_of(x, t, k)) != SN__PIPE_NONE; k++) {
-            int64_t behind = p->ns[u] + tail[u];
-            if (k >= own) {
-              uint32_t e =
-                  back ? p->ins[p->first_in[s] + k - own] : p->outs[p->first_out[s] + k - own];
-              if (p->device[p->edges[e].from] != p->device[p->edges[e].to])
-                behind += p->copy_ns[((size_t)e * p->n_micro + m) * 2 + (size_t)back];
-            }
+          uint32_t t = sn__pipe_task(p, s, m, (sn__pipe_kind)kind), u, edge;
+          for (uint32_t k = 0; (u = user_across(x, t, k, &edge)) != SN__PIPE_NONE; k++) {
+            int64_t behind = p->ns[u] + tail[u] + copy_time(p, edge, t, back != 0);
             if (behind > tail[t]) tail[t] = behind;
           }
         }

@@ -301,6 +301,12 @@ static sn_status construct(const sn__pipe *p, sn__pipe_rule rule, sn__pipe_clock
 
 static sn_status make(const sn__pipe *p, sn__pipe_rule rule, bool wide, uint32_t evals,
                       uint64_t seed, sn__pipe_schedule *s) {
+  for (uint32_t e = 0; rule != SN__PIPE_GPIPE && e < p->n_edges; e++)
+    if (p->all[e])
+      return sn_status_make(SN_CODE_INVALID,
+                            "stage %u needs all %u micro-batches of stage %u at once, so none goes "
+                            "back before the last has come: use GPipe",
+                            p->edges[e].to, p->n_micro, p->edges[e].from);
   s->glued = rule != SN__PIPE_ZERO_BUBBLE;
   SN_TRY(set_caps(p, rule, wide, s));
   SN_TRY(sn__pipe_bound(p, s->glued, &s->bound_ns));

@@ -43,6 +43,7 @@ struct sn_trainer {
   uint32_t *part_inputs; /* [micro_batches * n_inputs] values in it, by the model's inputs */
   uint64_t seed;
   bool check;
+  bool joined; /* some node needs all micro-batches at once (sn__micro_total) */
   program programs[N_PROGRAMS];
   sn_extent *largest;      /* by symbol of the model: what was reserved so far; 0: nothing */
   sn_extent *largest_part; /* the same of micro-batches in a pipeline */
@@ -236,6 +237,19 @@ static sn_status decide_placement(sn_trainer *t, const sn_trainer_options *o) {
   return status;
 }
 
+/* Statistics of the whole batch need every micro-batch at once, as far forward as there. */
+static sn_status check_total(const sn_trainer *t) {
+  const uint32_t total = sn__micro_total(t->model);
+  if (total == 0 || t->micro_batches < 2 || t->pipeline == SN_PIPELINE_GPIPE) return SN_OK;
+  return sn_status_make(
+      SN_CODE_INVALID,
+      "'%s' takes its statistics of the whole batch (sync), so it needs all %lld micro-batches "
+      "before one goes on, and they %s: use the pipeline gpipe, no micro-batches, or no sync",
+      t->model->modules[t->model->nodes[total].module].path, (long long)t->micro_batches,
+      t->pipeline == SN_PIPELINE_NONE ? "run one after the other"
+                                      : "go back one by one in this pipeline");
+}
+
 sn_status sn_trainer_create(const sn_graph *model, const sn_trainer_options *options,
                             sn_trainer **out_trainer) {
   sn_trainer_options known, *o = &known;
@@ -261,6 +275,8 @@ sn_status sn_trainer_create(const sn_graph *model, const sn_trainer_options *opt
   t->seed = o->seed;
   t->check = o->check;
   sn_status status = sn__graph_clone(model, &t->model);
+  if (status == SN_OK) status = check_total(t);
+  if (status == SN_OK) t->joined = sn__micro_total(t->model) != 0;
   if (status == SN_OK) status = make_tables(t);
   if (status == SN_OK) status = note_extents(t, o->extents, o->n_extents);
   if (status == SN_OK)
@@ -542,7 +558,8 @@ sn_status sn_trainer_step(sn_trainer *t, const sn_feed *feeds, size_t n_feeds, d
   int64_t parts = t->micro_batches < rows ? t->micro_batches : rows > 0 ? rows : 1;
   for (size_t l = 0; out_losses != NULL && l < t->model->n_losses; l++)
     out_losses[l] = 0;
-  if (parts == 1) {
+  /* Fewer rows than micro-batches do not fill a pipeline; what needs them all has them at once. */
+  if (parts == 1 || (t->joined && parts < t->micro_batches)) {
     SN_TRY(run(t, SN_TRAIN_WHOLE, feeds, n_feeds, NULL, 0, true, 0, NULL));
     add_losses(t, t->sums, out_losses);
     return SN_OK;

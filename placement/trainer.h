@@ -35,7 +35,8 @@ typedef struct sn_trainer_options {
   int threads;                 /* shared out over the CPU devices; 0: one for each CPU there is */
   const sn_topology *topology; /* instead of the two, when given; copied */
   sn_optimizer_options optimizer;
-  int64_t micro_batches; /* a batch is computed in this many parts, gradients added up; 0 means 1 */
+  int64_t micro_batches; /* a batch is computed in this many parts, gradients added up; 0 means 1.
+                            Batch norm with sync needs all of them at once: the pipeline GPIPE */
   uint64_t seed;         /* of initial values and random draws */
   sn_place_options placement;
   const sn_extent

@@ -89,7 +89,7 @@ START_TEST(names_the_unknown_key) {
           "unknown key 'hiden' in input 'a' at model.yaml:2:20; did you mean 'hidden'?");
   refuses("input: {}\n",
           "unknown key 'input' in the model file at model.yaml:1:1; did you mean 'inputs'?");
-  refuses(IN OUT "trunk: {zzz: 1}\n", "known: hidden, activation, norm, dropout");
+  refuses(IN OUT "trunk: {zzz: 1}\n", "known: hidden, activation, norm, sync, dropout");
   refuses(IN OUT "data: {trian: {a: /b}}\n", "did you mean 'train'?");
   refuses(IN OUT "data: {train: {aa: /b}}\n", "did you mean 'a'?");
   refuses(IN OUT "data: {train: {a: {path: /x, length: /y}}}\n", "did you mean 'lengths'?");
@@ -105,6 +105,11 @@ START_TEST(names_the_unknown_key) {
 END_TEST
 
 START_TEST(refuses_wrong_values) {
+  refuses(IN OUT "trunk: {norm: batch, synk: true}\n", "did you mean 'sync'?");
+  refuses(IN OUT "trunk: {norm: layer, sync: true}\n",
+          "trunk at model.yaml:3:8 has sync: true, which is for norm: batch");
+  refuses("inputs: {a: {kind: dense, sync: true}}\n" OUT,
+          "input 'a' at model.yaml:1:13 has sync: true");
   refuses(IN OUT "train: {batch: 0}\n", "'batch' is '0' at model.yaml:3:16; a whole number from 1");
   refuses(IN OUT "train: {batch: 1.5}\n", "a whole number");
   refuses(IN OUT "train: {batch: \"64\"}\n", "take the quotes off");

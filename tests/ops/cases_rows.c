@@ -127,6 +127,16 @@ static void batch_norms(op_test *t) {
                              1e-3));
 }
 
+static void synced_batch_norms(op_test *t) {
+  sn_value x = op_param(t, SN_SHAPE(B, 19), -1, 1), y = op_param(t, SN_SHAPE(B, 2, 5), -1, 1);
+  sn_value scale = op_param(t, SN_SHAPE(19), 0.5, 2), shift = op_param(t, SN_SHAPE(19), -1, 1);
+  sn_value none = sn__value_at(t->graph, 0);
+  op_out(t, sn_batch_norm_sync_op(t->graph, x, scale, shift, frozen(t, "m1", 19),
+                                  frozen(t, "v1", 19), 0.1, 1e-5));
+  op_out(t, sn_batch_norm_sync_op(t->graph, y, none, none, frozen(t, "m2", 5), frozen(t, "v2", 5),
+                                  0.1, 1e-3));
+}
+
 static void dropouts(op_test *t) {
   sn_sequence s = op_sequence(t, 5, lengths, ROWS, 0.5, 1);
   sn_value x = op_param(t, SN_SHAPE(B, 37), 0.5, 1), none = sn__value_at(t->graph, 0);
@@ -193,6 +203,7 @@ const op_case op_cases_rows[] = {
     {"reorder time_order", "there and back", reorders, 0},
     {"layer_norm", "with and without scale", layer_norms, 0},
     {"batch_norm", "with and without scale", batch_norms, 0},
+    {"batch_moments batch_total batch_norm", "of the whole batch", synced_batch_norms, 0},
     {"dropout", "dense and ragged", dropouts, 0},
     {"lstm", "two directions", lstm_two, 0},
     {"lstm", "one direction, no biases", lstm_one, 0},

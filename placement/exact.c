@@ -265,10 +265,9 @@ static sn_status make(exact *x) {
   return sn__orders_create(x->s, x->bounder, &x->orders);
 }
 
-sn_status sn__exact(sn__search *s, int64_t budget, bool *out_proved, int64_t *out_bound) {
+sn_status sn__exact(sn__search *s, int64_t budget, sn__proof *out) {
   const sn__flow *f = s->flow;
-  *out_proved = false;
-  *out_bound = 0;
+  *out = (sn__proof){0};
   if (f->n_classes > CLASSES_MOST) return SN_OK;
   int64_t jobs = JOBS_PER_STEP * ((int64_t)f->n_tasks + 1);
   exact x = {.s = s,
@@ -281,8 +280,9 @@ sn_status sn__exact(sn__search *s, int64_t budget, bool *out_proved, int64_t *ou
     if (x.no_memory) status = sn_status_out_of_memory();
   }
   if (status == SN_OK && !sn__orders_disagree(x.orders)) {
-    *out_proved = x.open >= s->cost;
-    *out_bound = x.open < s->cost ? x.open : s->cost;
+    out->proved = x.open >= s->cost;
+    out->any_schedule = !x.by_orders;
+    out->bound = x.open < s->cost ? x.open : s->cost;
   }
   sn__orders_free(x.orders);
   sn__bounder_free(x.bounder);

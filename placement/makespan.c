@@ -406,6 +406,7 @@ static sn_status find_plan(sn__search *s, sn__makespan_result *out) {
   bool ok = plan_create(s->flow, &p);
   sn_status status = ok ? SN_OK : sn_status_out_of_memory();
   if (status == SN_OK) status = sn__makespan_bound(s->flow, &out->lower_bound, &out->bound);
+  out->any_schedule = true;
   if (status == SN_OK) {
     try_one_device(s, &p, out);
     if (s->flow->n_devices > 1 && s->cost > out->lower_bound) {
@@ -418,11 +419,13 @@ static sn_status find_plan(sn__search *s, sn__makespan_result *out) {
         int64_t some = 100 * ((int64_t)s->flow->n_tasks + 1);
         s->budget = s->evals + ((budget - s->evals) / 4 < some ? (budget - s->evals) / 4 : some);
         status = improve(s, &p, out->lower_bound);
-        int64_t bound = 0;
+        sn__proof proof = {0};
         if (status == SN_OK)
-          status = sn__exact(s, STEPS_PER_EVAL * (budget - s->evals), &s->proved, &bound);
-        if (sn__plain_cost(s->cost) && bound > out->lower_bound) {
-          out->lower_bound = bound;
+          status = sn__exact(s, STEPS_PER_EVAL * (budget - s->evals), &proof);
+        s->proved = proof.proved;
+        if (sn__plain_cost(s->cost) && proof.bound > out->lower_bound) {
+          out->lower_bound = proof.bound;
+          out->any_schedule = proof.any_schedule;
           out->bound = "every placement bounded";
         }
         s->budget = s->proved ? s->evals : budget;

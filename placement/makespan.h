@@ -30,6 +30,7 @@ typedef struct sn__makespan_result {
   /* No placement and priorities give less. Priorities never let a device wait while it could work,
    * as the executor does not; a strict order that waits on purpose might be shorter still. */
   bool certified;
+  bool any_schedule;           /* no such order is below lower_bound either */
   bool fits;                   /* within every device's bytes; else the plan that lacks fewest */
   int one_device;              /* the best single device that fits; -1: none does */
   int64_t one_device_makespan; /* on it; pins are not looked at */

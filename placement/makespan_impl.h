@@ -79,11 +79,15 @@ SN_MUST_USE sn_status sn__list_schedule(sn__search *s, sn__list_rule rule, const
 SN_MUST_USE sn_status sn__anneal(sn__search *s, int *devices, int64_t *priorities, int64_t evals,
                                  int hot, int cold);
 
+typedef struct sn__proof {
+  bool proved;       /* no plan is better than the best one */
+  bool any_schedule; /* this holds for schedules that wait on purpose, too */
+  int64_t bound;     /* no plan that fits is below; 0: nothing is known */
+} sn__proof;
+
 /* Enumerates, taking as long as `budget` simulated steps at most, what could be better than the
- * best plan so far, which it replaces by what it finds. proved: nothing better is left. bound: no
- * plan that fits is below (0: nothing is known). */
-SN_MUST_USE sn_status sn__exact(sn__search *s, int64_t budget, bool *out_proved,
-                                int64_t *out_bound);
+ * best plan so far, which it replaces by what it finds. */
+SN_MUST_USE sn_status sn__exact(sn__search *s, int64_t budget, sn__proof *out_proof);
 
 SN_MUST_USE bool sn__trace_create(uint32_t n_tasks, sn__trace *out_trace);
 void sn__trace_free(sn__trace *trace);

@@ -79,8 +79,12 @@ typedef struct sn_placement_figures {
   int devices_used;
   int64_t copy_ns; /* all copies of the step, added up */
   uint64_t copy_bytes;
-  bool memory_fits;  /* on the simulated peak; the memory plan decides */
-  bool certified;    /* proved: no placement and order take less than predicted_step_ns */
+  bool memory_fits; /* on the simulated peak; the memory plan decides */
+  bool certified;   /* proved: no placement and order take less than predicted_step_ns */
+  /* Nor less than lower_bound_ns, where devices wait on purpose while they could work, which ours
+   * never do. */
+  bool any_schedule;
+  int super_nodes;   /* what is placed as one: modules with all that follows them */
   const char *bound; /* which bound lower_bound_ns is, in words: "critical path"; static */
   bool ordered;      /* an order was found that beats longest remaining path first */
 } sn_placement_figures;

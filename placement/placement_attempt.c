@@ -62,6 +62,9 @@ static sn_status find_groups(const sn__problem *p, uint32_t *groups) {
   return SN_OK;
 }
 
+/* Up to here it pays to try. */
+enum { CERTIFY_UNITS = 24 };
+
 /* What takes less than a second. */
 static int64_t default_evals(const sn__flow *f) {
   int64_t evals = 1500000 / ((int64_t)f->n_tasks + 1);
@@ -77,7 +80,7 @@ static sn_status search(sn__place_attempt *a) {
                                   options->evals != 0 ? options->evals : default_evals(a->p->flow),
                               .seed = options->seed,
                               .spread = options->objective == SN_OBJECTIVE_SPREAD,
-                              .certify = a->p->n_units <= 12,
+                              .certify = a->p->n_units <= CERTIFY_UNITS,
                               .groups = groups};
     status = sn__makespan_solve(a->p->flow, &o, &a->plan);
   }

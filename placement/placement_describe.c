@@ -217,6 +217,8 @@ static sn_status fill_figures(sn_placement *pl, const looked_at *l) {
       .copy_bytes = step.copy_bytes,
       .memory_fits = r->fits,
       .certified = r->certified,
+      .any_schedule = r->any_schedule,
+      .super_nodes = (int)l->p->n_units,
       .bound = r->bound,
       .ordered = r->priorities != NULL};
   const sn_graph *g = l->p->graph;

@@ -124,7 +124,12 @@ sn_status plan_print_json(FILE *out, const sn_placement *placement, const sn_pla
   json_number(&r, r.root, "lower_bound_ms", ms(f->lower_bound_ns));
   json_number(&r, r.root, "one_device_ms", f->one_device < 0 ? NAN : ms(f->one_device_ns));
   if (f->one_device >= 0) json_text(&r, r.root, "one_device", device_name(plan, f->one_device));
+  json_text(&r, r.root, "bound", f->bound);
+  json_number(&r, r.root, "bound_ratio",
+              f->lower_bound_ns > 0 ? (double)f->predicted_step_ns / (double)f->lower_bound_ns : 1);
+  json_int(&r, r.root, "super_nodes", f->super_nodes);
   json_bool(&r, r.root, "certified", f->certified);
+  json_bool(&r, r.root, "bound_holds_for_waiting", f->any_schedule);
   json_int(&r, r.root, "devices_used", f->devices_used);
   json_text(&r, r.root, "sentence", sn_placement_sentence(placement));
   recompute_json(&r, r.root, placement);

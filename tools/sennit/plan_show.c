@@ -70,6 +70,12 @@ static void show_devices(ui_state *ui, const sn_plan *plan) {
     ui_line(ui, "all devices: arena over live bytes %.3f", (double)arena / (double)live);
 }
 
+static const char *show_proof(const sn_placement_figures *f) {
+  if (!f->certified) return "";
+  return f->any_schedule ? ", proved: no placement and order are better"
+                         : ", proved: no placement and order without waiting are better";
+}
+
 void plan_show(ui_state *ui, const sn_placement *placement, const sn_plan *plan,
                const costs_figures *costs, const plan_insight *insight) {
   const sn_placement_figures *f = sn_placement_figures_of(placement);
@@ -83,10 +89,10 @@ void plan_show(ui_state *ui, const sn_placement *placement, const sn_plan *plan,
   if (f->one_device >= 0)
     snprintf(one, sizeof one, "on one device %.3f ms (%s)", ms(f->one_device_ns),
              topology->devices[f->one_device].name);
-  ui_line(ui, "predicted step %.3f ms, lower bound %.3f ms (ratio %.2f%s), %s",
+  ui_line(ui, "predicted step %.3f ms, lower bound %.3f ms (ratio %.4f, %d super-nodes%s), %s",
           ms(f->predicted_step_ns), ms(f->lower_bound_ns),
           f->lower_bound_ns > 0 ? (double)f->predicted_step_ns / (double)f->lower_bound_ns : 1,
-          f->certified ? ", proved: no placement and priorities are better" : "", one);
+          f->super_nodes, show_proof(f), one);
   ui_line(ui, "what limits it: %s", insight->limit);
   ui_line(ui, "one more device: %s", insight->more);
   costs_show(ui, plan, costs);

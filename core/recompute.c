@@ -8,7 +8,7 @@
 typedef struct pass {
   sn_graph *g;   /* what is being made: a clone whose nodes are emitted again, in order */
   sn__node *old; /* [n_old] the clone's own nodes */
-  const uint32_t *segments; /* [n_modules] */
+  const uint32_t *segments; /* [n_old] */
   uint32_t n_old, n_values; /* of the original */
   uint32_t *value_node;     /* [n_values] the old node that makes it */
   uint32_t *node;           /* [n_old] its number in `g` */
@@ -21,16 +21,17 @@ typedef struct pass {
 /* ---- what is kept -------------------------------------------------------------------------- */
 
 static uint32_t segment_of(const pass *p, uint32_t value) {
-  const sn__node *n = &p->old[p->value_node[value]];
-  return n->phase == SN_FORWARD && !sn__node_is_source(n) ? p->segments[n->module] : 0;
+  uint32_t maker = p->value_node[value];
+  const sn__node *n = &p->old[maker];
+  return n->phase == SN_FORWARD && !sn__node_is_source(n) ? p->segments[maker] : 0;
 }
 
 /* Reading it there does not make it leave its segment. */
-static bool reads_inside(const pass *p, const sn__node *reader, uint32_t value) {
-  const sn__node *maker = &p->old[p->value_node[value]];
-  if (reader->phase == SN_BACKWARD) return true;
-  return reader->phase == SN_FORWARD && reader->part == maker->part &&
-         p->segments[reader->module] == p->segments[maker->module];
+static bool reads_inside(const pass *p, uint32_t reader, uint32_t value) {
+  uint32_t maker = p->value_node[value];
+  if (p->old[reader].phase == SN_BACKWARD) return true;
+  return p->old[reader].phase == SN_FORWARD && p->old[reader].part == p->old[maker].part &&
+         p->segments[reader] == p->segments[maker];
 }
 
 static void find_kept(pass *p) {
@@ -42,7 +43,7 @@ static void find_kept(pass *p) {
   for (uint32_t i = 1; i < p->n_old; i++)
     for (uint32_t k = 0; k < p->old[i].n_in; k++) {
       uint32_t v = p->old[i].in[k];
-      if (v != 0 && !reads_inside(p, &p->old[i], v)) p->kept[v] = true;
+      if (v != 0 && !reads_inside(p, i, v)) p->kept[v] = true;
     }
   for (size_t i = 0; i < g->n_outputs; i++)
     p->kept[g->outputs[i].value] = true;

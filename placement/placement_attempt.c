@@ -98,24 +98,16 @@ static sn_status make_problem(sn__place_attempt *a) {
   return apply_pins(a->p, r->options);
 }
 
-/* The search does not know where devices will cut what is recomputed as one. Where they do, the
- * plan is looked at again as it will be, by longest paths. */
-static sn_status settle(sn__place_attempt *a) {
+/* Units where `devices` (the attempt's own list) has them, with what is recomputed cut where
+ * devices change, by longest paths. */
+static sn_status look_again(sn__place_attempt *a) {
   const sn__place_request *r = a->request;
   sn_graph *g = NULL;
   SN_TRY(sn__recompute_placed(r->graph, a->entries, a->n_entries, a->p, a->plan.devices, &g));
-  bool same = g->n_nodes == a->graph->n_nodes; /* cuts only leave clones out */
-  if (same) {
-    sn_graph_free(g);
-    return SN_OK;
-  }
   sn__problem_free(a->p);
   a->p = NULL;
   sn_graph_free(a->graph);
   a->graph = g;
-  sn__free(a->plan.priorities);
-  a->plan.priorities = NULL;
-  a->plan.certified = false;
   uint64_t *peak = sn__calloc((size_t)r->topology->n_devices, sizeof *peak);
   sn_status status = peak == NULL ? sn_status_out_of_memory() : make_problem(a);
   if (status == SN_OK)
@@ -123,6 +115,53 @@ static sn_status settle(sn__place_attempt *a) {
   if (status == SN_OK) status = sn__place_peaks(a, peak, &a->plan.makespan);
   a->plan.fits = status == SN_OK && sn__place_worst(r->topology, r->limits, peak) < 0;
   sn__free(peak);
+  return status;
+}
+
+/* All units on one device; false when a pin or an op forbids it. */
+static bool all_on(sn__place_attempt *a, int device) {
+  const sn__flow *f = a->p->flow;
+  for (uint32_t u = 0; u < f->n_classes; u++) {
+    if (f->class_pin[u] >= 0 && f->class_pin[u] != device) return false;
+    if (sn__flow_class_ns(f, u, device) == SN__FLOW_NEVER) return false;
+  }
+  for (uint32_t u = 0; u < f->n_classes; u++)
+    a->plan.devices[u] = device;
+  return true;
+}
+
+/* The search does not know where devices will cut what is recomputed as one. Where they do, the
+ * plan is looked at again as it will be; where that does not fit, one device alone may. */
+static sn_status settle(sn__place_attempt *a) {
+  size_t units = a->p->n_units;
+  int n_devices = a->request->topology->n_devices;
+  size_t nodes = a->graph->n_nodes;
+  int *found = sn__calloc(units + 1, sizeof *found);
+  if (found == NULL) return sn_status_out_of_memory();
+  memcpy(found, a->plan.devices, units * sizeof *found);
+  sn_graph *cut = NULL;
+  sn_status status = sn__recompute_placed(a->request->graph, a->entries, a->n_entries, a->p,
+                                          a->plan.devices, &cut);
+  bool same = status == SN_OK && cut->n_nodes == nodes; /* cuts only leave clones out */
+  sn_graph_free(cut);
+  if (status == SN_OK && !same) {
+    sn__free(a->plan.priorities);
+    a->plan.priorities = NULL;
+    a->plan.certified = false;
+    status = look_again(a);
+    int64_t best = INT64_MAX;
+    bool fits = a->plan.fits;
+    for (int d = 0; status == SN_OK && !fits && d < n_devices; d++) {
+      if (!all_on(a, d)) continue;
+      status = look_again(a);
+      if (status != SN_OK || !a->plan.fits || a->plan.makespan >= best) continue;
+      best = a->plan.makespan;
+      memcpy(found, a->plan.devices, units * sizeof *found);
+    }
+    memcpy(a->plan.devices, found, units * sizeof *found);
+    if (status == SN_OK && !fits) status = look_again(a);
+  }
+  sn__free(found);
   return status;
 }
 

@@ -223,6 +223,69 @@ static uint32_t base_of(const sn__problem *p, const sn__node *n, uint32_t slot) 
   return written == 0 ? SN__FLOW_NONE : p->value_number[written];
 }
 
+/* Who reads a value's bytes, views included: what the memory plan asks before it lets an op write
+ * over them. */
+typedef struct readers {
+  uint32_t last;  /* task; UINT32_MAX: none */
+  uint32_t class; /* of its maker and all readers; UINT32_MAX: of several */
+} readers;
+
+static readers *list_readers(const sn__problem *p) {
+  const sn_graph *g = p->graph;
+  readers *all = sn__calloc(g->n_values, sizeof *all);
+  for (size_t v = 1; all != NULL && v < g->n_values; v++)
+    all[v] = (readers){UINT32_MAX, p->unit_of_node[g->values[v].node]};
+  for (uint32_t t = 0; all != NULL && t < p->n_tasks; t++) {
+    const sn__node *n = &g->nodes[p->node_of_task[t]];
+    for (uint32_t k = 0; k < n->n_in && (n->op->flags & SN_OP_VIEW) == 0; k++) {
+      if (n->in[k] == 0) continue;
+      readers *r = &all[sn__value_behind_views(g, n->in[k])];
+      r->last = t;
+      if (r->class != p->unit_of_node[p->node_of_task[t]]) r->class = UINT32_MAX;
+    }
+  }
+  return all;
+}
+
+/* The value that output `o` of a task writes over where the plan lets it, or SN__FLOW_NONE: one
+ * that is read last there, in the graph's order, and never goes to another device. */
+static uint32_t overwritten(const sn__problem *p, const readers *all, uint32_t t, uint32_t o) {
+  const sn_graph *g = p->graph;
+  const sn__node *n = &g->nodes[p->node_of_task[t]];
+  int input = n->op->inplace[o];
+  if (input == 0 || (uint32_t)input > n->n_in || n->in[input - 1] == 0) return SN__FLOW_NONE;
+  const sn__value *from = &g->values[n->in[input - 1]], *to = &g->values[n->out[o]];
+  uint32_t value = sn__value_behind_views(g, n->in[input - 1]);
+  const sn__node *maker = &g->nodes[g->values[value].node];
+  if (sn_dtype_size(from->dtype) != sn_dtype_size(to->dtype) ||
+      !sn_shape_equal(&from->shape, &to->shape) || sn__node_is_source(maker) ||
+      (maker->op->flags & SN_OP_COMMIT) != 0 || all[value].last != t)
+    return SN__FLOW_NONE;
+  if (p->topology->n_devices > 1 && all[value].class != p->unit_of_node[p->node_of_task[t]])
+    return SN__FLOW_NONE;
+  for (uint32_t k = 0; k < n->n_in; k++)
+    if ((int)k != input - 1 && n->in[k] != 0 && sn__value_behind_views(g, n->in[k]) == value)
+      return SN__FLOW_NONE;
+  for (uint32_t k = 0; k < o; k++) /* another output has it already */
+    if (p->flow->value_base[p->value_number[n->out[k]]] == p->value_number[n->in[input - 1]])
+      return SN__FLOW_NONE;
+  return p->value_number[n->in[input - 1]];
+}
+
+static sn_status fill_in_place(sn__problem *p) {
+  readers *all = list_readers(p);
+  if (all == NULL) return sn_status_out_of_memory();
+  for (uint32_t t = 0; t < p->n_tasks; t++) {
+    const sn__node *n = &p->graph->nodes[p->node_of_task[t]];
+    for (uint32_t o = 0; o < n->n_out; o++) {
+      uint32_t *base = &p->flow->value_base[p->value_number[n->out[o]]];
+      if (*base == SN__FLOW_NONE) *base = overwritten(p, all, t, o);
+    }
+  }
+  sn__free(all);
+  return SN_OK;
+}
+
 static sn_status fill_values(sn__problem *p, const int64_t *extents, const int *first_link) {
   const sn_graph *g = p->graph;
   const sn_topology *t = p->topology;
@@ -290,6 +353,7 @@ static sn_status make_flow(sn__problem *p, const int64_t *extents) {
     list_edges(p, p->flow, &n_reads, &n_orders);
     status = fill_values(p, extents, first_link);
   }
+  if (status == SN_OK) status = fill_in_place(p);
   if (status == SN_OK) status = fill_tasks(p, extents);
   if (status == SN_OK) status = sn__flow_finish(p->flow);
   sn__free(link_of);

@@ -44,48 +44,108 @@ sn_status sn__recompute_check(const sn_graph *g, const char *const *entries, siz
   return SN_OK;
 }
 
-/* segments: [n_modules] zeroed. The longest match wins; equals: the first. */
-static sn_status find_segments(const sn_graph *g, const char *const *entries, size_t n,
-                               uint32_t *segments) {
-  size_t *entry_of = sn__calloc(g->n_modules, sizeof *entry_of); /* + 1 */
-  uint32_t *joint = sn__calloc(n + 1, sizeof *joint), last = 0;
-  sn_status status = entry_of == NULL || joint == NULL ? sn_status_out_of_memory() : SN_OK;
-  for (size_t m = 1; status == SN_OK && m < g->n_modules; m++) {
+/* What entries say of a graph's modules. */
+typedef struct claims {
+  const sn_graph *g;
+  size_t *entry_of;   /* [n_modules] + 1; 0: none takes it */
+  uint32_t *segments; /* [n_modules] */
+  uint32_t n;         /* segments */
+} claims;
+
+static void claims_free(claims *c) {
+  sn__free(c->entry_of);
+  sn__free(c->segments);
+}
+
+static bool is_joint(const char *entry) {
+  return strchr(entry, '+') != NULL;
+}
+
+/* The longest match wins; equals: the first. */
+static sn_status claims_make(const sn_graph *g, const char *const *entries, size_t n, claims *c) {
+  uint32_t *joint = sn__calloc(n + 1, sizeof *joint);
+  *c = (claims){.g = g,
+                .entry_of = sn__calloc(g->n_modules, sizeof *c->entry_of),
+                .segments = sn__calloc(g->n_modules, sizeof *c->segments)};
+  bool ok = joint != NULL && c->entry_of != NULL && c->segments != NULL;
+  for (size_t m = 1; ok && m < g->n_modules; m++) {
     size_t best = 0;
     for (size_t e = 0; e < n; e++) {
       size_t length = match_length(entries[e], g->modules[m].path);
-      if (length > best) entry_of[m] = e + 1;
+      if (length > best) c->entry_of[m] = e + 1;
       best = length > best ? length : best;
     }
-    if (entry_of[m] == 0) continue;
-    size_t e = entry_of[m] - 1;
+    if (c->entry_of[m] == 0) continue;
+    size_t e = c->entry_of[m] - 1;
     uint32_t parent = g->modules[m].parent;
-    if (strchr(entries[e], '+') != NULL)
-      segments[m] = joint[e] = joint[e] != 0 ? joint[e] : ++last;
+    if (is_joint(entries[e]))
+      c->segments[m] = joint[e] = joint[e] != 0 ? joint[e] : ++c->n;
     else
-      segments[m] = entry_of[parent] == e + 1 ? segments[parent] : ++last;
+      c->segments[m] = c->entry_of[parent] == e + 1 ? c->segments[parent] : ++c->n;
   }
-  sn__free(entry_of);
   sn__free(joint);
-  return status;
+  return ok ? SN_OK : sn_status_out_of_memory();
 }
 
-/* Segments and devices as one number. */
-static void split_by_device(const sn_graph *g, const int *devices, uint32_t *segments) {
-  uint32_t most = 0;
-  for (size_t m = 0; m < g->n_modules; m++)
-    if (segments[m] > most) most = segments[m];
-  for (size_t m = 0; m < g->n_modules; m++)
-    if (segments[m] != 0 && devices[m] > 0) segments[m] += (uint32_t)devices[m] * most;
+/* Where a joint segment begins and ends in a part of the batch, and whose children its modules are:
+ * what that module itself does in between (an activation, dropout) belongs to it. */
+typedef struct span {
+  uint32_t first, last, parent;
+} span;
+
+static bool is_forward_op(const sn__node *n) {
+  return n->phase == SN_FORWARD && !sn__node_is_source(n);
+}
+
+static void find_spans(const claims *c, const char *const *entries, span *spans) {
+  const sn_graph *g = c->g;
+  for (uint32_t i = 1; i < g->n_nodes; i++) {
+    const sn__node *n = &g->nodes[i];
+    uint32_t segment = is_forward_op(n) ? c->segments[n->module] : 0, top = n->module;
+    if (segment == 0 || !is_joint(entries[c->entry_of[n->module] - 1])) continue;
+    while (c->segments[g->modules[top].parent] == segment)
+      top = g->modules[top].parent;
+    span *s = &spans[(size_t)n->part * (c->n + 1) + segment];
+    if (s->first == 0) *s = (span){i, i, g->modules[top].parent};
+    if (s->parent != g->modules[top].parent) s->parent = UINT32_MAX;
+    s->last = i;
+  }
+}
+
+/* segments: [n_nodes] zeroed; with the device of its module in a number. */
+static void number_nodes(const claims *c, const span *spans, const int *devices,
+                         uint32_t *segments) {
+  const sn_graph *g = c->g;
+  for (uint32_t i = 1; i < g->n_nodes; i++) {
+    const sn__node *n = &g->nodes[i];
+    if (!is_forward_op(n)) continue;
+    segments[i] = c->segments[n->module];
+    for (uint32_t k = 1; segments[i] == 0 && k <= c->n; k++) {
+      const span *s = &spans[(size_t)n->part * (c->n + 1) + k];
+      if (s->parent == n->module && s->first < i && i < s->last) segments[i] = k;
+    }
+    if (segments[i] != 0 && devices != NULL && devices[n->module] > 0)
+      segments[i] += (uint32_t)devices[n->module] * c->n;
+  }
 }
 
 sn_status sn__recompute_apply(const sn_graph *g, const char *const *entries, size_t n,
                               const int *devices, sn_graph **out) {
-  uint32_t *segments = sn__calloc(g->n_modules, sizeof *segments);
-  if (segments == NULL) return sn_status_out_of_memory();
-  sn_status status = find_segments(g, entries, n, segments);
-  if (status == SN_OK && devices != NULL) split_by_device(g, devices, segments);
-  if (status == SN_OK) status = sn__recompute(g, segments, out);
+  claims c = {0};
+  uint32_t *segments = sn__calloc(g->n_nodes, sizeof *segments);
+  span *spans = NULL;
+  sn_status status = segments == NULL ? sn_status_out_of_memory() : claims_make(g, entries, n, &c);
+  if (status == SN_OK) {
+    spans = sn__calloc((size_t)sn__graph_parts(g) * (c.n + 1), sizeof *spans);
+    if (spans == NULL) status = sn_status_out_of_memory();
+  }
+  if (status == SN_OK) {
+    find_spans(&c, entries, spans);
+    number_nodes(&c, spans, devices, segments);
+    status = sn__recompute(g, segments, out);
+  }
+  claims_free(&c);
+  sn__free(spans);
   sn__free(segments);
   return status;
 }
@@ -103,12 +163,11 @@ sn_status sn__recompute_placed(const sn_graph *g, const char *const *entries, si
 
 sn_status sn__recompute_taken(const sn_graph *g, const char *const *entries, size_t n,
                               bool *out_taken) {
-  uint32_t *segments = sn__calloc(g->n_modules, sizeof *segments);
-  if (segments == NULL) return sn_status_out_of_memory();
-  sn_status status = find_segments(g, entries, n, segments);
-  for (size_t m = 0; m < g->n_modules; m++)
-    out_taken[m] = segments[m] != 0;
-  sn__free(segments);
+  claims c;
+  sn_status status = claims_make(g, entries, n, &c);
+  for (size_t m = 0; status == SN_OK && m < g->n_modules; m++)
+    out_taken[m] = c.segments[m] != 0;
+  claims_free(&c);
   return status;
 }
 

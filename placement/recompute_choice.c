@@ -8,7 +8,7 @@
 
 #include "placement/flow_simulate.h"
 
-enum { CANDIDATES_MOST = 48 };
+enum { CANDIDATES_MOST = 160 };
 /* Nodes that all graphs made on the way may have: keeps the choice to a second or two. */
 static const int64_t nodes_most = 4000000;
 
@@ -18,6 +18,7 @@ typedef struct candidate {
   bool *taken;    /* [n_modules] */
   uint64_t bytes; /* that it no longer keeps, alone */
   int64_t ns;
+  uint32_t family; /* runs of one length among the children of one module; 0: a module alone */
   bool chosen;
 } candidate;
 
@@ -29,8 +30,9 @@ typedef struct chooser {
   sn__arena scratch;
   candidate *list;
   size_t n, capacity;
-  const char **entries; /* [CANDIDATES_MOST + 1] scratch: those of a trial */
-  uint64_t kept;        /* bytes, with nothing recomputed */
+  uint32_t family, n_families; /* that candidates are being made for; how many there are */
+  const char **entries;        /* [CANDIDATES_MOST + 1] scratch: those of a trial */
+  uint64_t kept;               /* bytes, with nothing recomputed */
   int64_t nodes_left;
 } chooser;
 
@@ -108,7 +110,8 @@ static sn_status add_candidate(chooser *c, const char *entry) {
   candidate new = {.entry = sn__arena_strdup(&c->scratch, entry),
                    .taken = sn__arena_alloc(&c->scratch, c->base->graph->n_modules + 1),
                    .bytes = c->kept - t.kept,
-                   .ns = t.ns};
+                   .ns = t.ns,
+                   .family = c->family};
   if (new.entry == NULL || new.taken == NULL ||
       !sn__grow((void **)&c->list, &c->capacity, c->n + 1, sizeof *c->list))
     return sn_status_out_of_memory();
@@ -144,9 +147,12 @@ static sn_status add_runs(chooser *c, uint32_t parent, uint32_t *children) {
     bool again = lengths[i] < 2 || lengths[i] >= n;
     for (size_t k = 0; k < i; k++)
       again |= lengths[k] == lengths[i];
-    for (size_t at = 0; !again && at + lengths[i] <= n; at += lengths[i])
-      SN_TRY(add_run(c, children + at, lengths[i]));
+    if (again) continue;
+    c->family = ++c->n_families;
+    for (size_t at = 0; at + 1 < n; at += lengths[i])
+      SN_TRY(add_run(c, children + at, at + lengths[i] <= n ? lengths[i] : n - at));
   }
+  c->family = 0;
   return SN_OK;
 }
 
@@ -177,8 +183,8 @@ static bool overlaps(const chooser *c, const candidate *x) {
   return false;
 }
 
-/* Of two ways from `before`: what fits is better than what does not, then the least time; else the
- * most bytes for the time. */
+/* Of two ways on from `before`: what fits is better than what does not, then the least time; else
+ * the most bytes over the limits for the time. */
 static bool better(const trial *a, const trial *b, const trial *before) {
   if ((a->lacks == 0) != (b->lacks == 0)) return a->lacks == 0;
   if (a->lacks == 0) return a->ns < b->ns;
@@ -244,17 +250,56 @@ static sn_status hand_over(chooser *c, const trial *now) {
   return SN_OK;
 }
 
-static sn_status choose(chooser *c) {
+/* From what is chosen, more until it fits, then less. Keeps the outcome where it is better than
+ * `best`: [CANDIDATES_MOST] and its trial. */
+static sn_status improve(chooser *c, bool *best, trial *best_trial) {
   trial now;
-  c->entries = sn__calloc(CANDIDATES_MOST + 1, sizeof *c->entries);
-  if (c->entries == NULL) return sn_status_out_of_memory();
-  SN_TRY(try_entries(c, c->entries, 0, &now));
-  c->kept = now.kept;
-  SN_TRY(find_candidates(c));
+  SN_TRY(try_chosen(c, NULL, NULL, &now));
   for (bool more = true; more && now.lacks > 0;)
     SN_TRY(choose_one(c, &now, &more));
   SN_TRY(prune(c, &now));
-  return hand_over(c, &now);
+  bool fits = now.lacks == 0 && best_trial->lacks == 0;
+  if (fits ? now.ns >= best_trial->ns : now.lacks >= best_trial->lacks) return SN_OK;
+  *best_trial = now;
+  for (size_t i = 0; i < c->n; i++)
+    best[i] = c->list[i].chosen;
+  return SN_OK;
+}
+
+static void choose_family(chooser *c, uint32_t family) {
+  for (size_t i = 0; i < c->n; i++)
+    c->list[i].chosen = family != 0 && c->list[i].family == family;
+}
+
+/* Greed takes small pieces and then has no room for runs, which a chain needs: so it begins with
+ * nothing, and with the runs that alone are best. */
+static sn_status choose(chooser *c) {
+  trial none, best_family = {.lacks = UINT64_MAX}, best_trial = {.lacks = UINT64_MAX};
+  bool best[CANDIDATES_MOST] = {false};
+  uint32_t family = 0;
+  c->entries = sn__calloc(CANDIDATES_MOST + 1, sizeof *c->entries);
+  if (c->entries == NULL) return sn_status_out_of_memory();
+  SN_TRY(try_entries(c, c->entries, 0, &none));
+  c->kept = none.kept;
+  SN_TRY(find_candidates(c));
+  for (uint32_t f = 1; f <= c->n_families; f++) {
+    trial t;
+    choose_family(c, f);
+    SN_TRY(try_chosen(c, NULL, NULL, &t));
+    bool fits = t.lacks == 0 && best_family.lacks == 0;
+    if (fits ? t.ns >= best_family.ns : t.lacks >= best_family.lacks) continue;
+    family = f;
+    best_family = t;
+  }
+  if (family != 0) {
+    choose_family(c, family);
+    SN_TRY(improve(c, best, &best_trial));
+  }
+  choose_family(c, 0);
+  SN_TRY(improve(c, best, &best_trial));
+  for (size_t i = 0; i < c->n; i++)
+    c->list[i].chosen = best[i];
+  return hand_over(c, &best_trial);
 }
 
 sn_status sn__recompute_choose(const sn__problem *problem, const int *devices,

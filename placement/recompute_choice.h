@@ -4,7 +4,7 @@
  *
  * An entry names modules as pins do. Each module that it matches (with all beneath it) is
  * recomputed by itself: what leaves it is kept. "a+b" takes several as one, so that what goes from
- * the one to the other is not kept either. */
+ * the one to the other is not kept either, whatever their common parent does to it in between. */
 #ifndef SN_PLACEMENT_RECOMPUTE_CHOICE_H
 #define SN_PLACEMENT_RECOMPUTE_CHOICE_H
 

@@ -159,7 +159,10 @@ static sn_status solve_with_one_more(const task *t, const sn_trainer *trainer, p
   if (status == SN_OK)
     status = sn_training_graph(t->graph, &t->options.optimizer, SN_TRAIN_WHOLE, &graph);
   if (status == SN_OK) status = sn_place(graph, topology, &options, &placement);
-  if (status == SN_OK) {
+  if (sn_status_code(status) == SN_CODE_OUT_OF_MEMORY) { /* the search is no proof: no answer */
+    sn_status_free(status);
+    status = SN_OK;
+  } else if (status == SN_OK) {
     const sn_placement_figures *f = sn_placement_figures_of(placement);
     out->more_known = true;
     out->more_step_ns = f->predicted_step_ns;
@@ -176,7 +179,9 @@ static sn_status solve_with_one_more(const task *t, const sn_trainer *trainer, p
 
 static void say_more(const sn_trainer *trainer, plan_insight *in) {
   int64_t step = sn_placement_figures_of(sn_trainer_placement(trainer))->predicted_step_ns;
-  if (!in->more_known)
+  if (!in->more_known && sn_trainer_topology(trainer)->n_devices < SN_DEVICES_MOST)
+    snprintf(in->more, sizeof in->more, "no placement found with it that fits");
+  else if (!in->more_known)
     snprintf(in->more, sizeof in->more, "there can be no more of them");
   else if (in->more_step_ns >= step - step / 100)
     snprintf(in->more, sizeof in->more, "%s would give nothing: %.3f ms a step with it",

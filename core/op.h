@@ -6,7 +6,7 @@
 
 #include "core/graph.h"
 #include "core/alloc.h"
-#include "core/device/team.h"
+#include "core/device/kernel.h"
 
 enum { SN_MAX_OUTPUTS = 8 };
 
@@ -97,11 +97,10 @@ typedef struct sn__exec {
   void *workspace; /* 64-byte aligned, op->workspace() bytes at least; contents undefined */
   size_t workspace_size;
   sn__team *team; /* may be NULL: one thread */
+  void *stream; /* of the device's queue, for kernels that are enqueued (sn__launch); may be NULL */
   const sn__step *step;
   uint64_t rng_key; /* of the forward node: seed-independent hash of module path and op ordinal */
 } sn__exec;
-
-typedef sn_status (*sn__kernel_fn)(const sn__exec *e);
 
 typedef enum sn__op_flags {
   SN_OP_VIEW = 1 << 0,     /* output 0 is input 0's bytes under another shape; never run */
@@ -144,8 +143,8 @@ struct sn_op_def {
   void (*cost)(const sn__exec *shapes, sn__cost *out);
   /* Bytes of workspace; must grow with every extent. */
   size_t (*workspace)(const sn__exec *shapes);
-  sn__kernel_fn cpu;
-  const char *doc; /* one line: what it computes */
+  sn__kernel_fn cpu; /* other kinds of device have tables of their own (core/device/device.h) */
+  const char *doc;   /* one line: what it computes */
 };
 
 /* The table, by ops.def order; defined in ops/. */

@@ -32,7 +32,7 @@ static sn_status make_parts(sn__device *base, cpu_device *device) {
   char name[SN_DEVICE_NAME_SIZE + 8];
   strcpy(name, "sn-");
   strcat(name, base->desc.name);
-  sn__lane_options compute = {.name = name, .team = device->team};
+  sn__lane_options compute = {.name = name, .launch = {.team = device->team}};
   SN_TRY(sn__lane_create(base, &compute, &device->lanes[SN__QUEUE_COMPUTE]));
   strcat(name, "-cp");
   sn__lane_options copies = {.name = name, .lazy = true};
@@ -145,9 +145,9 @@ static void cpu_drain(void *impl) {
 }
 
 /* The CPU kernel of an op takes every dtype that the op's shape rule lets through. */
-static bool cpu_supports(const void *impl, const struct sn_op_def *op, sn_dtype dtype) {
-  (void)impl, (void)dtype;
-  return op->cpu != NULL;
+static sn__kernel_fn cpu_kernel(const struct sn_op_def *op, sn_dtype dtype) {
+  (void)dtype;
+  return op->cpu;
 }
 
 const sn__device_vtable sn__cpu_vtable = {
@@ -162,6 +162,6 @@ const sn__device_vtable sn__cpu_vtable = {
     .copy = cpu_copy,
     .submit = cpu_submit,
     .drain = cpu_drain,
-    .supports = cpu_supports,
+    .kernel = cpu_kernel,
     .check = cpu_check,
 };

@@ -86,8 +86,13 @@ const sn_device_desc *sn__device_desc(const sn__device *device) {
   return &device->desc;
 }
 
-bool sn__device_supports(const sn__device *device, const struct sn_op_def *op, sn_dtype dtype) {
-  return device->vtable->supports(device->impl, op, dtype);
+bool sn__device_kind_here(sn_device_kind kind) {
+  return sn__device_backend(kind) != NULL;
+}
+
+sn__kernel_fn sn__device_kernel(sn_device_kind kind, const struct sn_op_def *op, sn_dtype dtype) {
+  const sn__device_vtable *vtable = sn__device_backend(kind);
+  return vtable == NULL ? NULL : vtable->kernel(op, dtype);
 }
 
 void sn__device_inject(sn__device *device, sn__injection what, uint64_t nth) {
@@ -254,8 +259,8 @@ sn_status sn__transfer_now(const sn__transfer *t) {
   return sn_status_make(SN_CODE_INTERNAL, "a transfer from host memory to host memory");
 }
 
-sn_status sn__transfer_run(void *transfer, sn__team *team) {
-  (void)team;
+sn_status sn__transfer_run(void *transfer, const sn__launch *at) {
+  (void)at;
   return sn__transfer_now(transfer);
 }
 

@@ -17,7 +17,7 @@
 #define SN_CORE_DEVICE_DEVICE_H
 
 #include "core/device/desc.h"
-#include "core/device/team.h"
+#include "core/device/kernel.h"
 #include "core/device/timeline.h"
 #include "core/dtype.h"
 
@@ -25,7 +25,7 @@ typedef struct sn__device sn__device;
 struct sn_op_def; /* of the op layer; opaque here */
 
 /* Raised whenever the table below changes; a module with another version is refused. */
-#define SN__DEVICE_API_VERSION 1u
+#define SN__DEVICE_API_VERSION 2u
 
 enum { SN__BUFFER_ALIGNMENT = 64 };
 
@@ -49,8 +49,9 @@ typedef struct sn__command {
   int n_waits;
   const sn__timepoint *signals;
   int n_signals;
-  /* NULL only orders. `team` is the device's on the compute queue, NULL (one thread) elsewhere. */
-  sn_status (*run)(void *arg, sn__team *team);
+  /* NULL only orders. `at` is the queue's: its team on the compute queue of a CPU device, its
+   * stream on one whose kernels are enqueued. */
+  sn_status (*run)(void *arg, const sn__launch *at);
   void *arg;
   /* What it touches; NULL: not said. On the compute queue all must be the device's own, on the copy
    * queue at least one (a copy is the one op that spans two devices). In test mode the space past
@@ -102,9 +103,12 @@ SN_API void sn__devices_free(sn__device **devices, int n_devices);
 
 SN_API const sn_device_desc *sn__device_desc(const sn__device *device); /* borrowed */
 
-/* Whether the device has a kernel for the op at this dtype. */
-SN_API bool sn__device_supports(const sn__device *device, const struct sn_op_def *op,
-                                sn_dtype dtype);
+/* Whether this kind's backend is here. Without one a device can be described and planned for. */
+SN_API bool sn__device_kind_here(sn_device_kind kind);
+/* What devices of the kind run for the op where its first output has this dtype; NULL when they
+ * cannot, or when the kind's backend is not here. */
+SN_API sn__kernel_fn sn__device_kernel(sn_device_kind kind, const struct sn_op_def *op,
+                                       sn_dtype dtype);
 
 /* ---- memory -------------------------------------------------------------------------------- */
 
@@ -136,7 +140,7 @@ typedef struct sn__transfer {
 SN_API SN_MUST_USE sn_status sn__transfer_now(const sn__transfer *transfer);
 
 /* The same as a command: run = sn__transfer_run, arg = the sn__transfer. */
-SN_API SN_MUST_USE sn_status sn__transfer_run(void *transfer, sn__team *team);
+SN_API SN_MUST_USE sn_status sn__transfer_run(void *transfer, const sn__launch *at);
 
 /* ---- work ---------------------------------------------------------------------------------- */
 
@@ -181,7 +185,9 @@ typedef struct sn__device_vtable {
   sn_status (*submit)(void *impl, sn__queue queue, const sn__command *commands, int n_commands);
   void (*drain)(void *impl);
 
-  bool (*supports)(const void *impl, const struct sn_op_def *op, sn_dtype dtype);
+  /* The kernel for an op whose first output has this dtype, or NULL. Of the kind, not of one
+   * device: plans ask before there is one. */
+  sn__kernel_fn (*kernel)(const struct sn_op_def *op, sn_dtype dtype);
   sn_status (*check)(const void *impl, const sn__buffer *buffer); /* (optional) test mode's guard */
 } sn__device_vtable;
 

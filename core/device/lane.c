@@ -61,7 +61,7 @@ static sn_status run_command(sn__lane *lane, const sn__command *c) {
     return sn_status_make(SN_CODE_DEVICE, "%s on %s: injected failure", label, device);
   }
   if (c->run == NULL || lane->options.pretend) return SN_OK;
-  sn_status status = c->run(c->arg, lane->options.team);
+  sn_status status = c->run(c->arg, &lane->options.launch);
   if (status == SN_OK && lane->device->options.test_seed != 0) status = check_buffers(c);
   return sn_status_context(status, "%s on %s", label, device);
 }

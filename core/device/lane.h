@@ -9,10 +9,10 @@
 typedef struct sn__lane sn__lane;
 
 typedef struct sn__lane_options {
-  const char *name; /* of the thread; at most 15 characters show */
-  sn__team *team;   /* handed to commands; may be NULL; outlives the lane */
-  bool pretend;     /* signals without running anything */
-  bool lazy;        /* the worker starts with the first batch */
+  const char *name;  /* of the thread; at most 15 characters show */
+  sn__launch launch; /* handed to commands; what it points to outlives the lane */
+  bool pretend;      /* signals without running anything */
+  bool lazy;         /* the worker starts with the first batch */
 } sn__lane_options;
 
 SN_MUST_USE sn_status sn__lane_create(sn__device *device, const sn__lane_options *options,

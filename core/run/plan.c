@@ -87,17 +87,29 @@ static sn_status check_fetches(const sn_plan *p) {
   return SN_OK;
 }
 
+/* A device of the topology that runs the op, or NULL. */
+static const char *who_runs(const sn_plan *p, const sn_op_def *op, sn_dtype dtype) {
+  for (int d = 0; d < p->topology->n_devices; d++)
+    if (sn__device_kernel(p->topology->devices[d].kind, op, dtype) != NULL)
+      return p->topology->devices[d].name;
+  return NULL;
+}
+
+/* Devices of a kind that is not here are planned for as if they had every kernel. */
 static sn_status check_kernels(const sn_plan *p) {
   const sn_graph *g = p->graph;
   for (uint32_t t = 0; t < p->schedule->n_tasks; t++) {
     const sn__node *n = &g->nodes[p->schedule->tasks[t].node];
     const sn_device_desc *device = &p->topology->devices[n->device];
-    if (device->kind != SN_DEVICE_CPU || n->op->cpu != NULL || (n->op->flags & SN_OP_COPY) != 0)
+    const sn_dtype dtype = n->n_out > 0 ? g->values[n->out[0]].dtype : SN_DTYPE_NONE;
+    if ((n->op->flags & SN_OP_COPY) != 0 || !sn__device_kind_here(device->kind) ||
+        sn__device_kernel(device->kind, n->op, dtype) != NULL)
       continue;
-    return sn_status_make(SN_CODE_CONFIG, "%s '%s' has no kernel for %s on %s; move module '%s'",
-                          n->op->name, n->name,
-                          sn_dtype_name(n->n_out > 0 ? g->values[n->out[0]].dtype : SN_DTYPE_NONE),
-                          device->name, g->modules[n->module].path);
+    const char *other = who_runs(p, n->op, dtype);
+    return sn_status_make(
+        SN_CODE_CONFIG, "op %s ('%s', %s) has no kernel on %s; put module '%s' on %s%s",
+        n->op->name, n->name, sn_dtype_name(dtype), device->name, g->modules[n->module].path,
+        other != NULL ? other : "a CPU device", other != NULL ? ", which has one" : "");
   }
   return SN_OK;
 }

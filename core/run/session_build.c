@@ -9,22 +9,23 @@
 
 /* ---- running a task ------------------------------------------------------------------------ */
 
-static sn_status run_work(void *arg, sn__team *team) {
+static sn_status run_work(void *arg, const sn__launch *at) {
   sn__work *w = arg;
   const sn_session *s = w->session;
   if (w->empty || (s->skip_commits && w->only_commits)) return SN_OK;
   if (s->checking) SN_TRY(sn__session_check_inputs(w));
   if (w->is_copy) return sn__transfer_now(&w->transfer);
-  w->exec.team = team;
+  w->exec.team = at->team;
+  w->exec.stream = at->stream;
   SN_TRY(w->kernel(&w->exec));
   return s->checking ? sn__session_check_outputs(w) : SN_OK;
 }
 
-static sn_status run_timed(void *arg, sn__team *team) {
+static sn_status run_timed(void *arg, const sn__launch *at) {
   sn__work *w = arg;
   sn_node_time *time = &w->session->times[w - w->session->work];
   time->start_ns = (int64_t)sn__now_ns();
-  sn_status status = run_work(arg, team);
+  sn_status status = run_work(arg, at);
   time->finish_ns = (int64_t)sn__now_ns();
   return status;
 }
@@ -52,7 +53,8 @@ static sn_status build_work(sn_session *s, uint32_t task, size_t *at) {
   snprintf(w->label, length, "%s '%s'", n->op->name, n->name);
   w->session = s;
   w->node = n;
-  w->kernel = n->op->cpu;
+  w->kernel = sn__device_kernel(s->plan->topology->devices[n->device].kind, n->op,
+                                n->n_out > 0 ? g->values[n->out[0]].dtype : SN_DTYPE_NONE);
   w->is_copy = (n->op->flags & SN_OP_COPY) != 0;
   w->only_commits = (n->op->flags & SN_OP_COMMIT) != 0;
   for (uint32_t o = 0; o < n->n_out; o++)

@@ -156,6 +156,31 @@ SN_API void sn_module_end(sn_graph *graph);
 /* Names a value as an output of the model: what eval, predict and export give. */
 SN_API void sn_output(sn_graph *graph, const char *name, sn_value value);
 
+/* ---- precision ----------------------------------------------------------------------------- */
+
+/* What matrix products compute in: matmul and what is built of it (dense, attention), LSTM and GRU,
+ * conv2d, and all their gradients. Whatever the choice, tensors are f32 in memory: variables, what
+ * optimizers keep, activations, gradients, losses; sums, norms, gates and activation functions are
+ * computed in f32. */
+typedef enum sn_precision {
+  SN_PRECISION_F32 = 0,
+  /* Both operands of a product are rounded to bf16 (8 bits of significand, the nearest, ties to
+   * even) as they are read, and the products of the rounded numbers are added up in f32. An element
+   * of a product of depth k is off by at most (2^-8 + 2^-16 + (k + 4) 2^-24) times the sum of |a b|
+   * over its terms. Numbers have f32's range: nothing needs scaling; NaN and infinities stay; what
+   * is above 3.39e38 becomes infinite, and what is below 1.18e-38 counts as zero. */
+  SN_PRECISION_BF16
+} sn_precision;
+
+/* Sets what the products that the graph has by now compute in; f64 ones stay f64. Call it when the
+ * model is built and before it is differentiated (sn_train_graph, sn_trainer_create): gradients
+ * compute as their forward products do. It is part of the graph: written to checkpoints with it, so
+ * that eval, predict and resumed runs compute alike. A program older than this choice refuses such
+ * a checkpoint. Faster where the CPU has AMX_BF16 or AVX512_BF16; elsewhere emulated. */
+SN_API void sn_graph_set_precision(sn_graph *graph, sn_precision precision);
+/* BF16 when any product of the graph is. */
+SN_API sn_precision sn_graph_precision(const sn_graph *graph);
+
 /* ---- looking ------------------------------------------------------------------------------- */
 
 /* False for the invalid value, which a builder that failed returns. */

@@ -27,6 +27,8 @@ typedef struct sn__attr_def {
   const char *name;
   sn__attr_kind kind;
   size_t offset;
+  bool added; /* younger than its op: files leave it out where it is 0, so that a graph without it
+                 is written as ever and a reader that does not know it refuses only what needs it */
 } sn__attr_def;
 
 /* ---- types and shape rules ---- */
@@ -72,7 +74,8 @@ typedef struct sn__tensor {
 
 typedef struct sn__cost {
   double flops;
-  double bytes; /* read plus written, each tensor once */
+  double bytes;      /* read plus written, each tensor once */
+  double bf16_flops; /* of `flops`: products of bf16 */
 } sn__cost;
 
 /* ---- running ---- */

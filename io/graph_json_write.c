@@ -153,10 +153,14 @@ static void put_ends(text *t, const sn_graph *g) {
 
 static void put_attrs(text *t, const sn__node *n) {
   put(t, ", \"attrs\": {");
+  bool first = true;
   for (int i = 0; i < n->op->n_attrs; i++) {
     const sn__attr_def *def = &n->op->attrs[i];
     const char *field = (const char *)n->attrs + def->offset;
-    if (i > 0) put(t, ", ");
+    if (def->added && def->kind == SN_ATTR_INT && *(const int64_t *)(const void *)field == 0)
+      continue;
+    if (!first) put(t, ", ");
+    first = false;
     put_string(t, def->name);
     put(t, ": ");
     switch (def->kind) {

@@ -163,6 +163,11 @@ void sn__broadcast_run(const sn__exec *e, const sn__broadcast *plan, int n_in, s
 
 /* ---- checks --------------------------------------------------------------------------------- */
 
+sn_status sn__need_precision(const sn__infer *c, int64_t precision) {
+  if (precision == SN_PRECISION_F32 || precision == SN_PRECISION_BF16) return SN_OK;
+  return sn__infer_fail(c, "precision %lld is unknown here", (long long)precision);
+}
+
 sn_status sn__need_float(const sn__infer *c, int input, const char *what) {
   sn_dtype t = c->in[input].dtype;
   if (t == SN_F32 || t == SN_F64) return SN_OK;

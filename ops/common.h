@@ -54,6 +54,15 @@ const char *sn__dim_text(const sn_graph *graph, int64_t dim, char *buffer, size_
 /* "[batch, 64]" of a type, in the caller's buffer. */
 const char *sn__shape_words(const sn__infer *c, const sn_shape *shape, char *buffer, size_t size);
 
+/* What a product's `precision` attribute says it computes in. */
+SN_MUST_USE sn_status sn__need_precision(const sn__infer *c, int64_t precision);
+static inline bool sn__is_bf16(sn_dtype dtype, int64_t precision) {
+  return dtype == SN_F32 && precision == SN_PRECISION_BF16;
+}
+static inline sn_dtype sn__compute(sn_dtype dtype, int64_t precision) {
+  return sn__is_bf16(dtype, precision) ? SN_BF16 : dtype;
+}
+
 /* Outputs like input 0. */
 sn_status sn__infer_like_first(sn__infer *c);
 /* Float input 0; output like it. */

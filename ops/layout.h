@@ -12,12 +12,15 @@
 #include "ops/ops.def"
 #undef SN_OP
 
+/* What products compute in: the last attribute of their ops. */
+#define SN__PRECISION_ATTR(type)                                                                   \
+  { .name = "precision", .kind = SN_ATTR_INT, .offset = offsetof(type, precision), .added = true }
 #define SN__INT_ATTR(type, field)                                                                  \
-  { #field, SN_ATTR_INT, offsetof(type, field) }
+  { .name = #field, .kind = SN_ATTR_INT, .offset = offsetof(type, field) }
 #define SN__FLOAT_ATTR(type, field)                                                                \
-  { #field, SN_ATTR_FLOAT, offsetof(type, field) }
+  { .name = #field, .kind = SN_ATTR_FLOAT, .offset = offsetof(type, field) }
 #define SN__INTS_ATTR(type, field)                                                                 \
-  { #field, SN_ATTR_INTS, offsetof(type, field) }
+  { .name = #field, .kind = SN_ATTR_INTS, .offset = offsetof(type, field) }
 #define SN__LENGTH(array) ((int)(sizeof(array) / sizeof *(array)))
 /* The attribute fields of an op row. */
 #define SN__ATTRS(type, table)                                                                     \

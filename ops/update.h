@@ -35,9 +35,9 @@ SN_MUST_USE sn_status sn__update_infer(sn__infer *c);
 SN_MUST_USE sn_status sn__update_run(const sn__exec *e, sn__update_fn f32, sn__update_fn f64);
 
 #define SN__FLOAT_FIELD(type, field)                                                               \
-  { #field, SN_ATTR_FLOAT, offsetof(type, field) }
+  { .name = #field, .kind = SN_ATTR_FLOAT, .offset = offsetof(type, field) }
 #define SN__INT_FIELD(type, field)                                                                 \
-  { #field, SN_ATTR_INT, offsetof(type, field) }
+  { .name = #field, .kind = SN_ATTR_INT, .offset = offsetof(type, field) }
 
 /* ---- attributes ---------------------------------------------------------------------------- */
 

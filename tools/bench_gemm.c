@@ -3,7 +3,10 @@
  * register-only multiply-adds, measured next to each row) and, where built with it, oneDNN called
  * the way a library would call it: one thread, the whole product. Medians of interleaved runs.
  *
+ * "bf16" columns are the same product with operands rounded to bf16, and f32's time over its.
+ *
  *   bench_gemm [--threads N] [--only TEXT] [--runs N] [--isa base|avx2|avx512]
+ *              [--bf16 plain|avx512_bf16|amx_bf16]
  *
  * oneDNN is timed with one thread only: its OpenMP threads spin after their work and would take the
  * processors from the team. */
@@ -35,31 +38,76 @@ typedef struct shape {
 } shape;
 
 static const shape shapes[] = {
-    {"S dense fwd", 32, 64, 32, NT, 0, 0},        {"S dense fwd", 32, 64, 64, NT, 0, 0},
-    {"S trunk fwd", 32, 64, 128, NT, 0, 0},       {"S logits fwd", 32, 10, 64, NT, 0, 0},
-    {"S dense dX", 32, 64, 64, NN, 0, 0},         {"S dense dW", 64, 64, 32, TN, 0, 0},
-    {"S phi1 fwd", 528, 64, 8, NT, 0, 0},         {"S phi2 fwd", 528, 64, 64, NT, 0, 0},
-    {"S phi2 dX", 528, 64, 64, NN, 0, 0},         {"S phi2 dW", 64, 64, 528, TN, 0, 0},
-    {"S phi1 dW", 64, 8, 528, TN, 0, 0},          {"S lstm in fwd", 528, 128, 16, NT, 0, 0},
-    {"S lstm step", 1, 128, 32, NT, 1, 1},        {"S lstm step", 4, 128, 32, NT, 1, 1},
-    {"S lstm step", 16, 128, 32, NT, 1, 1},       {"S lstm step", 32, 128, 32, NT, 1, 1},
-    {"S lstm step dX", 32, 32, 128, NN, 0, 0},    {"S lstm dW", 128, 32, 528, TN, 0, 0},
-    {"M dense fwd", 128, 256, 128, NT, 0, 0},     {"M dense fwd", 128, 256, 256, NT, 0, 0},
-    {"M trunk fwd", 128, 256, 640, NT, 0, 0},     {"M dense dX", 128, 256, 256, NN, 0, 0},
-    {"M dense dW", 256, 256, 128, TN, 0, 0},      {"M phi1 fwd", 4160, 128, 16, NT, 0, 0},
-    {"M phi2 fwd", 4160, 128, 128, NT, 0, 0},     {"M phi2 dX", 4160, 128, 128, NN, 0, 0},
-    {"M phi2 dW", 128, 128, 4160, TN, 0, 0},      {"M lstm in fwd", 4160, 512, 32, NT, 0, 0},
-    {"M lstm in dX", 4160, 32, 512, NN, 0, 0},    {"M lstm in dW", 512, 32, 4160, TN, 0, 0},
-    {"M lstm step", 16, 512, 128, NT, 1, 1},      {"M lstm step", 64, 512, 128, NT, 1, 1},
-    {"M lstm step", 128, 512, 128, NT, 1, 1},     {"M lstm step dX", 128, 128, 512, NN, 0, 0},
-    {"M lstm step dX", 128, 128, 512, NN, 1, 0},  {"M lstm dW", 512, 128, 4160, TN, 0, 0},
-    {"L dense fwd", 256, 1024, 512, NT, 0, 0},    {"L dense fwd", 256, 1024, 1024, NT, 0, 0},
-    {"L dense dX", 256, 1024, 1024, NN, 0, 0},    {"L dense dW", 1024, 1024, 256, TN, 0, 0},
-    {"L phi1 fwd", 16512, 512, 32, NT, 0, 0},     {"L phi2 fwd", 16512, 512, 512, NT, 0, 0},
-    {"L phi2 dX", 16512, 512, 512, NN, 0, 0},     {"L phi2 dW", 512, 512, 16512, TN, 0, 0},
-    {"L lstm in fwd", 16512, 1024, 64, NT, 0, 0}, {"L lstm in dW", 1024, 64, 16512, TN, 0, 0},
-    {"L lstm step", 64, 1024, 256, NT, 1, 1},     {"L lstm step", 256, 1024, 256, NT, 1, 1},
-    {"L lstm step dX", 256, 256, 1024, NN, 1, 0}, {"L lstm dW", 1024, 256, 16512, TN, 0, 0},
+    {"S dense fwd", 32, 64, 32, NT, 0, 0},
+    {"S dense fwd", 32, 64, 64, NT, 0, 0},
+    {"S trunk fwd", 32, 64, 128, NT, 0, 0},
+    {"S logits fwd", 32, 10, 64, NT, 0, 0},
+    {"S dense dX", 32, 64, 64, NN, 0, 0},
+    {"S dense dW", 64, 64, 32, TN, 0, 0},
+    {"S phi1 fwd", 528, 64, 8, NT, 0, 0},
+    {"S phi2 fwd", 528, 64, 64, NT, 0, 0},
+    {"S phi2 dX", 528, 64, 64, NN, 0, 0},
+    {"S phi2 dW", 64, 64, 528, TN, 0, 0},
+    {"S phi1 dW", 64, 8, 528, TN, 0, 0},
+    {"S lstm in fwd", 528, 128, 16, NT, 0, 0},
+    {"S lstm step", 1, 128, 32, NT, 1, 1},
+    {"S lstm step", 4, 128, 32, NT, 1, 1},
+    {"S lstm step", 16, 128, 32, NT, 1, 1},
+    {"S lstm step", 32, 128, 32, NT, 1, 1},
+    {"S lstm step dX", 32, 32, 128, NN, 0, 0},
+    {"S lstm dW", 128, 32, 528, TN, 0, 0},
+    {"M dense fwd", 128, 256, 128, NT, 0, 0},
+    {"M dense fwd", 128, 256, 256, NT, 0, 0},
+    {"M trunk fwd", 128, 256, 640, NT, 0, 0},
+    {"M dense dX", 128, 256, 256, NN, 0, 0},
+    {"M dense dW", 256, 256, 128, TN, 0, 0},
+    {"M phi1 fwd", 4160, 128, 16, NT, 0, 0},
+    {"M phi2 fwd", 4160, 128, 128, NT, 0, 0},
+    {"M phi2 dX", 4160, 128, 128, NN, 0, 0},
+    {"M phi2 dW", 128, 128, 4160, TN, 0, 0},
+    {"M lstm in fwd", 4160, 512, 32, NT, 0, 0},
+    {"M lstm in dX", 4160, 32, 512, NN, 0, 0},
+    {"M lstm in dW", 512, 32, 4160, TN, 0, 0},
+    {"M lstm step", 16, 512, 128, NT, 1, 1},
+    {"M lstm step", 64, 512, 128, NT, 1, 1},
+    {"M lstm step", 128, 512, 128, NT, 1, 1},
+    {"M lstm step dX", 128, 128, 512, NN, 0, 0},
+    {"M lstm step dX", 128, 128, 512, NN, 1, 0},
+    {"M lstm dW", 512, 128, 4160, TN, 0, 0},
+    {"L dense fwd", 256, 1024, 512, NT, 0, 0},
+    {"L dense fwd", 256, 1024, 1024, NT, 0, 0},
+    {"L dense dX", 256, 1024, 1024, NN, 0, 0},
+    {"L dense dW", 1024, 1024, 256, TN, 0, 0},
+    {"L phi1 fwd", 16512, 512, 32, NT, 0, 0},
+    {"L phi2 fwd", 16512, 512, 512, NT, 0, 0},
+    {"L phi2 dX", 16512, 512, 512, NN, 0, 0},
+    {"L phi2 dW", 512, 512, 16512, TN, 0, 0},
+    {"L lstm in fwd", 16512, 1024, 64, NT, 0, 0},
+    {"L lstm in dW", 1024, 64, 16512, TN, 0, 0},
+    {"L lstm step", 64, 1024, 256, NT, 1, 1},
+    {"L lstm step", 256, 1024, 256, NT, 1, 1},
+    {"L lstm step dX", 256, 256, 1024, NN, 1, 0},
+    {"L lstm dW", 1024, 256, 16512, TN, 0, 0},
+    {"square", 64, 64, 64, NN, 0, 0},
+    {"square", 256, 256, 256, NN, 0, 0},
+    {"square", 1024, 1024, 1024, NN, 0, 0},
+    {"square", 2048, 2048, 2048, NN, 0, 0},
+    {"deep", 64, 64, 1, NN, 0, 0},
+    {"deep", 64, 64, 2, NN, 0, 0},
+    {"deep", 64, 64, 4, NN, 0, 0},
+    {"deep", 64, 64, 8, NN, 0, 0},
+    {"deep", 64, 64, 16, NN, 0, 0},
+    {"narrow", 256, 1, 64, NN, 0, 0},
+    {"narrow", 256, 2, 64, NN, 0, 0},
+    {"narrow", 256, 4, 64, NN, 0, 0},
+    {"narrow", 256, 8, 64, NN, 0, 0},
+    {"few", 1, 1024, 256, NT, 1, 1},
+    {"few", 2, 1024, 256, NT, 1, 1},
+    {"few", 4, 1024, 256, NT, 1, 1},
+    {"few", 8, 1024, 256, NT, 1, 1},
+    {"few", 16, 1024, 256, NT, 1, 1},
+    {"few", 1, 512, 128, NT, 1, 1},
+    {"few", 4, 512, 128, NT, 1, 1},
 };
 
 static double now(void) {
@@ -151,6 +199,13 @@ static void onednn_once(const sn__gemm_args *g) {
 }
 #endif
 
+static void once(const sn__gemm_args *g, sn__team *team) {
+  sn_status status = sn__gemm(g, team);
+  if (status == SN_OK) return;
+  fprintf(stderr, "bench_gemm: %s\n", sn_status_message(status));
+  exit(1);
+}
+
 static void run_shape(const shape *s, sn__team *team, int runs) {
   sn__gemm_args g = {.m = s->m,
                      .n = s->n,
@@ -160,28 +215,36 @@ static void run_shape(const shape *s, sn__team *team, int runs) {
                      .accumulate = s->accumulate};
   float *a = numbers((size_t)(s->m * s->k)), *b = numbers((size_t)(s->n * s->k));
   float *c = numbers((size_t)(s->m * s->n));
-  void *memory = sn__alloc(sn__gemm_packed_size(SN_F32, s->n, s->k));
+  void *memory = sn__alloc(sn__gemm_packed_size(SN_F32, SN_F32, s->n, s->k));
   if (memory == NULL) exit(1);
   g.a = a;
   g.b = b;
   g.c = c;
-  if (s->packed) g.packed_b = sn__gemm_pack_b(SN_F32, s->n, s->k, b, 0, g.trans_b, memory, team);
+  if (s->packed)
+    g.packed_b = sn__gemm_pack_b(SN_F32, SN_F32, s->n, s->k, b, 0, g.trans_b, memory, team);
+  void *rounded = sn__alloc(sn__gemm_packed_size(SN_F32, SN_BF16, s->n, s->k));
+  if (rounded == NULL) exit(1);
+  sn__gemm_args h = g;
+  h.compute = SN_BF16;
+  if (s->packed)
+    h.packed_b = sn__gemm_pack_b(SN_F32, SN_BF16, s->n, s->k, b, 0, g.trans_b, rounded, team);
   const double work = 2.0 * (double)s->m * (double)s->n * (double)s->k;
   int inner = (int)(2e6 / work); /* so that one reading lasts longer than the clock's grain */
   if (inner < 1) inner = 1;
-  static double ours[MOST_RUNS], theirs[MOST_RUNS], peak[MOST_RUNS];
+  static double ours[MOST_RUNS], half[MOST_RUNS], theirs[MOST_RUNS], peak[MOST_RUNS];
   int count = (int)(2e10 / (work * inner));
   if (count > runs) count = runs;
   if (count < 7) count = 7;
   for (int r = -2; r < count; r++) {
+    once(&h, team); /* both find the operands in the cache */
+    double begin = now();
+    for (int i = 0; i < inner; i++)
+      once(&h, team);
+    double between = now();
+    once(&g, team);
     double start = now();
-    for (int i = 0; i < inner; i++) {
-      sn_status status = sn__gemm(&g, team);
-      if (status != SN_OK) {
-        fprintf(stderr, "bench_gemm: %s\n", sn_status_message(status));
-        exit(1);
-      }
-    }
+    for (int i = 0; i < inner; i++)
+      once(&g, team);
     double mid = now();
 #if SN_HAVE_ONEDNN
     if (sn__team_threads(team) == 1)
@@ -191,15 +254,18 @@ static void run_shape(const shape *s, sn__team *team, int runs) {
     double end = now();
     double top = r % 8 == 0 || count < 32 ? peak_once(team) : 0;
     if (r < 0) continue;
+    half[r] = (between - begin) / inner;
     ours[r] = (mid - start) / inner;
     theirs[r] = (end - mid) / inner;
     peak[r] = top != 0 ? top : peak[r - 1];
   }
-  const double mine = median(ours, count), other = median(theirs, count);
+  const double mine = median(ours, count), bf16 = median(half, count),
+               other = median(theirs, count);
   const double top = median(peak, count);
-  printf("%-15s %5lld %5lld %5lld %s%s %9.2f %8.1f %5.0f%%", s->name, (long long)s->m,
-         (long long)s->n, (long long)s->k, form_names[s->form], s->packed ? "p" : " ", mine * 1e6,
-         work / mine * 1e-9, 100 * work / mine * 1e-9 / top);
+  printf("%-15s %5lld %5lld %5lld %s%s %9.2f %8.1f %5.0f%% %9.2f %8.1f %6.2f", s->name,
+         (long long)s->m, (long long)s->n, (long long)s->k, form_names[s->form],
+         s->packed ? "p" : " ", mine * 1e6, work / mine * 1e-9, 100 * work / mine * 1e-9 / top,
+         bf16 * 1e6, work / bf16 * 1e-9, mine / bf16);
 #if SN_HAVE_ONEDNN
   if (sn__team_threads(team) == 1) printf(" %8.1f %6.2f", work / other * 1e-9, other / mine);
 #else
@@ -211,6 +277,7 @@ static void run_shape(const shape *s, sn__team *team, int runs) {
   sn__free(b);
   sn__free(c);
   sn__free(memory);
+  sn__free(rounded);
 }
 
 int main(int argc, char **argv) {
@@ -227,6 +294,13 @@ int main(int argc, char **argv) {
       for (int isa = 0; isa < 3; isa++)
         if (strcmp(argv[i + 1], sn__gemm_isa_name((sn__gemm_isa)isa)) == 0 &&
             !sn__gemm_set_isa((sn__gemm_isa)isa)) {
+          fprintf(stderr, "bench_gemm: this machine lacks %s\n", argv[i + 1]);
+          return 1;
+        }
+    } else if (strcmp(argv[i], "--bf16") == 0) {
+      for (int unit = 0; unit < 3; unit++)
+        if (strcmp(argv[i + 1], sn__gemm_bf16_name((sn__gemm_bf16)unit)) == 0 &&
+            !sn__gemm_set_bf16((sn__gemm_bf16)unit)) {
           fprintf(stderr, "bench_gemm: this machine lacks %s\n", argv[i + 1]);
           return 1;
         }
@@ -250,10 +324,12 @@ int main(int argc, char **argv) {
   static double peaks[64];
   for (int i = 0; i < 64; i++)
     peaks[i] = peak_once(team);
-  printf("%s, %d thread%s, peak %.1f GFLOP/s\n", sn__gemm_isa_name(sn__gemm_get_isa()), threads,
-         threads == 1 ? "" : "s", median(peaks, 64));
-  printf("%-15s %5s %5s %5s %3s %9s %8s %6s%s\n", "product", "m", "n", "k", "", "us", "GFLOP/s",
-         "peak", SN_HAVE_ONEDNN && threads == 1 ? "   oneDNN  ratio" : "");
+  printf("%s, %s, %d thread%s, peak %.1f GFLOP/s\n", sn__gemm_isa_name(sn__gemm_get_isa()),
+         sn__gemm_bf16_name(sn__gemm_get_bf16()), threads, threads == 1 ? "" : "s",
+         median(peaks, 64));
+  printf("%-15s %5s %5s %5s %3s %9s %8s %6s %9s %8s %6s%s\n", "product", "m", "n", "k", "", "us",
+         "GFLOP/s", "peak", "bf16 us", "GFLOP/s", "ratio",
+         SN_HAVE_ONEDNN && threads == 1 ? "   oneDNN  ratio" : "");
   for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
     if (strstr(shapes[i].name, only) != NULL) run_shape(&shapes[i], team, runs);
   sn__team_free(team);

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/precision.h"
+
 enum { USUAL_ROWS = 32, USUAL_LENGTH = 16 };
 
 /* What takes longer counts as this long (some hours), so that sums over a step cannot overflow: a
@@ -98,7 +100,7 @@ static sn_status moved_bytes(const sn_graph *g, const sn__node *n, const int64_t
 
 sn_status sn__node_work(const sn_graph *g, const int64_t *extents, uint32_t node, sn__cost *out) {
   const sn__node *n = &g->nodes[node];
-  *out = (sn__cost){0, 0};
+  *out = (sn__cost){.flops = 0};
   SN_TRY(moved_bytes(g, n, extents, &out->bytes)); /* refuses what is too large for the row below */
   if (n->op->cost == NULL) return SN_OK;
   sn__tensor few[16], *tensors = few;
@@ -120,14 +122,20 @@ sn_status sn__node_work(const sn_graph *g, const int64_t *extents, uint32_t node
                      .out = tensors + n->n_in,
                      .n_out = (int)n->n_out,
                      .step = &step};
-  *out = (sn__cost){0, 0};
+  *out = (sn__cost){.flops = 0};
   n->op->cost(&shapes, out);
   if (tensors != few) sn__free(tensors);
   return SN_OK;
 }
 
+static double compute_seconds(const sn__cost *work, const sn_device_desc *device) {
+  if (device->bf16_flops_per_s <= 0) return work->flops / device->flops_per_s;
+  return (work->flops - work->bf16_flops) / device->flops_per_s +
+         work->bf16_flops / device->bf16_flops_per_s;
+}
+
 int64_t sn__work_ns(const sn__cost *work, const sn_device_desc *device) {
-  int64_t compute = whole_ns(work->flops / device->flops_per_s);
+  int64_t compute = whole_ns(compute_seconds(work, device));
   int64_t memory = whole_ns(work->bytes / device->bytes_per_s);
   int64_t ns = device->launch_ns + (compute > memory ? compute : memory);
   return ns < 1 ? 1 : ns;
@@ -150,8 +158,9 @@ static void put_shape(const sn__value *v, char *out, size_t size) {
 
 void sn__profile_shapes(const sn_graph *g, uint32_t node, char out[SN_PROFILE_TEXT_SIZE]) {
   const sn__node *n = &g->nodes[node];
-  size_t used = 0;
-  out[0] = '\0';
+  const int64_t *precision = sn__node_precision(n);
+  const bool bf16 = precision != NULL && *precision == SN_PRECISION_BF16;
+  size_t used = (size_t)snprintf(out, SN_PROFILE_TEXT_SIZE, "%s", bf16 ? "bf16 " : "");
   for (uint32_t i = 0; i < n->n_in + n->n_out; i++) {
     uint32_t value = i < n->n_in ? n->in[i] : n->out[i - n->n_in];
     char shape[128] = "-";
@@ -176,7 +185,7 @@ void sn__profile_link(const sn_topology *t, int from, int to, char out[SN_PROFIL
 }
 
 double sn__profile_work(const sn__cost *work, const sn_device_desc *device) {
-  double compute = 1e9 * work->flops / device->flops_per_s;
+  double compute = 1e9 * compute_seconds(work, device);
   double memory = 1e9 * work->bytes / device->bytes_per_s;
   return compute > memory ? compute : memory;
 }

@@ -18,7 +18,7 @@ static sn_status adagrad_cpu(const sn__exec *e) {
 
 static void adagrad_cost(const sn__exec *e, sn__cost *out) {
   double n = (double)sn__shape_size(&e->in[0].shape);
-  *out = (sn__cost){9 * n, 5 * n * (double)sn_dtype_size(e->in[0].dtype)};
+  *out = (sn__cost){.flops = 9 * n, .bytes = 5 * n * (double)sn_dtype_size(e->in[0].dtype)};
 }
 
 static const sn__attr_def adagrad_attrs[] = {SN__FLOAT_FIELD(sn__adagrad_attrs, epsilon),

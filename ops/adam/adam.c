@@ -18,7 +18,7 @@ static sn_status adam_cpu(const sn__exec *e) {
 
 static void adam_cost(const sn__exec *e, sn__cost *out) {
   double n = (double)sn__shape_size(&e->in[0].shape);
-  *out = (sn__cost){14 * n, 7 * n * (double)sn_dtype_size(e->in[0].dtype)};
+  *out = (sn__cost){.flops = 14 * n, .bytes = 7 * n * (double)sn_dtype_size(e->in[0].dtype)};
 }
 
 static const sn__attr_def adam_attrs[] = {

@@ -8,6 +8,7 @@
 /* ---- shape rules ----------------------------------------------------------------------------- */
 
 static sn_status check_attrs(const sn__infer *c, const sn__conv2d_attrs *a) {
+  SN_TRY(sn__need_precision(c, a->precision));
   if (a->stride_h < 1 || a->stride_w < 1 || a->stride_h > MOST_EXTENT || a->stride_w > MOST_EXTENT)
     return sn__infer_fail(c, "stride is %lld x %lld; both must be at least 1",
                           (long long)a->stride_h, (long long)a->stride_w);
@@ -163,6 +164,8 @@ static sn_status conv2d_grad(const sn__grad *c) {
 static void products(const sn__exec *e, const sn_shape *y, const sn_shape *kernel, sn__cost *out) {
   out->flops = 2.0 * (double)sn__shape_span(y, 0, 3) * (double)sn__shape_size(kernel);
   out->bytes = sn__cost_bytes(e);
+  out->bf16_flops =
+      sn__is_bf16(e->in[0].dtype, ((const sn__conv2d_attrs *)e->attrs)->precision) ? out->flops : 0;
 }
 
 static void conv2d_cost(const sn__exec *e, sn__cost *out) {
@@ -179,7 +182,7 @@ static const sn__attr_def attrs[] = {
     SN__INT_ATTR(sn__conv2d_attrs, stride_h),   SN__INT_ATTR(sn__conv2d_attrs, stride_w),
     SN__INT_ATTR(sn__conv2d_attrs, padding_h),  SN__INT_ATTR(sn__conv2d_attrs, padding_w),
     SN__INT_ATTR(sn__conv2d_attrs, activation), SN__INT_ATTR(sn__conv2d_attrs, height),
-    SN__INT_ATTR(sn__conv2d_attrs, width)};
+    SN__INT_ATTR(sn__conv2d_attrs, width),      SN__PRECISION_ATTR(sn__conv2d_attrs)};
 
 const sn_op_def sn__op_conv2d = {
     .name = "conv2d",

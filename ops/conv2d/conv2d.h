@@ -16,6 +16,7 @@ typedef struct sn__conv2d_attrs {
   int64_t activation; /* sn_activation; the forward op's alone */
   /* What the gradients cannot tell from their inputs: the extents of x, or of the kernel. */
   int64_t height, width;
+  int64_t precision; /* sn_precision */
 } sn__conv2d_attrs;
 
 /* Where patches are read: source [images, source_h, source_w, channels]; the patch of grid pixel

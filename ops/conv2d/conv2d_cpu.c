@@ -13,6 +13,10 @@ static int64_t least(int64_t x, int64_t y) {
   return x < y ? x : y;
 }
 
+static sn_dtype compute_of(const sn__exec *e) {
+  return sn__compute(e->in[0].dtype, ((const sn__conv2d_attrs *)e->attrs)->precision);
+}
+
 static size_t bytes_of(sn_dtype dtype, int64_t rows, int64_t cols) {
   return lines((size_t)rows * (size_t)cols * sn_dtype_size(dtype));
 }
@@ -73,7 +77,7 @@ size_t sn__conv2d_workspace(const sn__exec *e) {
   const sn__patches p = forward_patches(&e->in[0], w, &e->out[0].shape, e->attrs);
   if (sn__patches_are_source(&p)) return 0;
   return bytes_of(dtype, chunk_rows(&p, dtype), sn__patch_width(&p)) +
-         sn__gemm_packed_size(dtype, w->dims[3], sn__patch_width(&p));
+         sn__gemm_packed_size(dtype, compute_of(e), w->dims[3], sn__patch_width(&p));
 }
 
 sn_status sn__conv2d_cpu(const sn__exec *e) {
@@ -83,6 +87,7 @@ sn_status sn__conv2d_cpu(const sn__exec *e) {
   const sn__patches p = forward_patches(x, &w->shape, &y->shape, a);
   const int64_t width = sn__patch_width(&p), rows = sn__patch_rows(&p), out = w->shape.dims[3];
   sn__gemm_args g = {.dtype = x->dtype,
+                     .compute = compute_of(e),
                      .m = rows,
                      .n = out,
                      .k = width,
@@ -96,7 +101,8 @@ sn_status sn__conv2d_cpu(const sn__exec *e) {
   const int64_t chunk = chunk_rows(&p, x->dtype);
   char *patches = e->workspace, *packed = patches + bytes_of(x->dtype, chunk, width);
   if (rows > chunk)
-    g.packed_b = sn__gemm_pack_b(x->dtype, out, width, w->data, 0, false, packed, e->team);
+    g.packed_b =
+        sn__gemm_pack_b(x->dtype, g.compute, out, width, w->data, 0, false, packed, e->team);
   g.a = patches;
   for (int64_t first = 0; first < rows; first += chunk) {
     g.m = least(chunk, rows - first);
@@ -120,6 +126,7 @@ sn_status sn__conv2d_weight_grad_cpu(const sn__exec *e) {
   const sn__patches p = forward_patches(x, &dw->shape, &dy->shape, e->attrs);
   const int64_t rows = sn__patch_rows(&p), out = dy->shape.dims[3];
   sn__gemm_args g = {.dtype = x->dtype,
+                     .compute = compute_of(e),
                      .m = sn__patch_width(&p),
                      .n = out,
                      .k = rows,
@@ -209,7 +216,7 @@ static input_grad_parts parts_of(const sn__exec *e) {
       const int64_t chunk = chunk_rows(&p.patches, dtype), width = sn__patch_width(&p.patches);
       m.patches = larger(m.patches, bytes_of(dtype, chunk, width));
       m.turned = larger(m.turned, bytes_of(dtype, width, in));
-      m.packed = larger(m.packed, lines(sn__gemm_packed_size(dtype, in, width)));
+      m.packed = larger(m.packed, lines(sn__gemm_packed_size(dtype, compute_of(e), in, width)));
       if (rows_h * rows_w > 1) m.product = larger(m.product, bytes_of(dtype, chunk, in));
     }
   }
@@ -303,9 +310,10 @@ static sn_status run_phase(const sn__exec *e, const input_grad_parts *m, int64_t
   }
   turn_job turn = {e, &p, turned};
   sn__rows_run(e->team, p.h.taps * p.w.taps, in * e->in[1].shape.dims[3], turn_task, &turn);
-  sn__gemm_args g = {.dtype = dtype, .n = in, .k = width, .a = patches, .b = turned};
+  sn__gemm_args g = {
+      .dtype = dtype, .compute = compute_of(e), .n = in, .k = width, .a = patches, .b = turned};
   if (rows > chunk)
-    g.packed_b = sn__gemm_pack_b(dtype, in, width, turned, 0, false, packed, e->team);
+    g.packed_b = sn__gemm_pack_b(dtype, g.compute, in, width, turned, 0, false, packed, e->team);
   char *product = packed + m->packed;
   for (int64_t first = 0; first < rows; first += chunk) {
     g.m = least(chunk, rows - first);
@@ -324,6 +332,7 @@ sn_status sn__conv2d_input_grad_cpu(const sn__exec *e) {
   if (sn__count(dx) == 0) return SN_OK;
   if (is_plain_product(e)) {
     const sn__gemm_args g = {.dtype = dy->dtype,
+                             .compute = compute_of(e),
                              .m = sn__shape_span(&dy->shape, 0, 3),
                              .n = w->shape.dims[2],
                              .k = w->shape.dims[3],

@@ -4,7 +4,7 @@
 
 #include <assert.h>
 #include <stdatomic.h>
-#include "ops/gemm/gemm_impl.h"
+#include "ops/gemm/gemm_bf16_impl.h"
 
 static _Atomic(const sn__gemm_kernels *) kernels_now;
 
@@ -70,6 +70,7 @@ void sn__gemm_empty_f32(const sn__gemm_args *g) {
 
 static void fill_defaults(sn__gemm_args *g) {
   if (g->dtype == SN_DTYPE_NONE) g->dtype = SN_F32;
+  if (g->compute != SN_BF16 || !sn__gemm_rounds(g->n, g->k)) g->compute = g->dtype;
   if (g->batch == 0) g->batch = 1;
   if (g->lda == 0) g->lda = g->trans_a ? g->m : g->k;
   if (g->ldb == 0) g->ldb = g->trans_b ? g->k : g->n;
@@ -79,11 +80,13 @@ static void fill_defaults(sn__gemm_args *g) {
 static void check(const sn__gemm_args *g) {
   (void)g;
   assert(g->dtype == SN_F32 || g->dtype == SN_F64);
+  assert(g->compute == g->dtype || g->dtype == SN_F32);
   assert(g->m >= 0 && g->n >= 0 && g->k >= 0 && g->batch >= 0);
   assert(g->lda >= (g->trans_a ? g->m : g->k) && g->ldc >= g->n);
   assert(g->packed_b != NULL || g->ldb >= (g->trans_b ? g->k : g->n));
-  assert(g->packed_b == NULL || (g->packed_b->dtype == g->dtype && g->packed_b->n == g->n &&
-                                 g->packed_b->k == g->k && g->b_stride == 0));
+  assert(g->packed_b == NULL ||
+         (g->packed_b->dtype == g->dtype && g->packed_b->compute == g->compute &&
+          g->packed_b->n == g->n && g->packed_b->k == g->k && g->b_stride == 0));
   assert(g->batch <= 1 || g->c_stride != 0 || g->m == 0 || g->n == 0);
 }
 
@@ -105,5 +108,5 @@ sn_status sn__gemm(const sn__gemm_args *args, sn__team *team) {
     sn__gemm_empty_f32(&g);
     return SN_OK;
   }
-  return sn__gemm_tiles_f32(&g, team);
+  return g.compute == SN_BF16 ? sn__gemm_tiles_bf16(&g, team) : sn__gemm_tiles_f32(&g, team);
 }

@@ -50,7 +50,9 @@ const sn__gemm_kernels *sn__gemm_kernels_now(void);
  * after another, the last panel padded with zeros. f64: op(B) itself, [k, n]. */
 struct sn__gemm_packed {
   sn_dtype dtype;
-  sn__gemm_isa isa; /* f32 only */
+  sn_dtype compute;   /* SN_BF16, or the same as dtype */
+  sn__gemm_isa isa;   /* of f32 alone */
+  sn__gemm_bf16 unit; /* of bf16 alone */
   int64_t n, k;
   const void *data;
 };

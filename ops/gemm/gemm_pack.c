@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* op(B) packed once for many products. */
 #include <assert.h>
-#include "ops/gemm/gemm_impl.h"
+#include "ops/gemm/gemm_bf16_impl.h"
 
 typedef struct pack_job {
   const sn__gemm_kernels *kernels;
@@ -54,22 +54,41 @@ static size_t align_up(size_t x) {
   return (x + 63) & ~(size_t)63;
 }
 
-size_t sn__gemm_packed_size(sn_dtype dtype, int64_t n, int64_t k) {
-  /* The widest panel of any instruction set, so that the size does not depend on the machine. */
-  const size_t columns = ((size_t)n + 31) / 32 * 32;
-  return 63 + align_up(sizeof(sn__gemm_packed)) + columns * (size_t)k * sn_dtype_size(dtype);
+static bool is_bf16(sn_dtype dtype, sn_dtype compute, int64_t n, int64_t k) {
+  assert(dtype == SN_F32 || (dtype == SN_F64 && compute != SN_BF16));
+  return compute == SN_BF16 && sn__gemm_rounds(n, k);
 }
 
-const sn__gemm_packed *sn__gemm_pack_b(sn_dtype dtype, int64_t n, int64_t k, const void *b,
-                                       int64_t ldb, bool trans_b, void *memory, sn__team *team) {
-  assert(dtype == SN_F32 || dtype == SN_F64);
+size_t sn__gemm_packed_size(sn_dtype dtype, sn_dtype compute, int64_t n, int64_t k) {
+  const size_t head = 63 + align_up(sizeof(sn__gemm_packed));
+  if (is_bf16(dtype, compute, n, k))
+    return head + (size_t)(sn__bf16_sides(n) * sn__bf16_tiles(k)) * SN__BF16_TILE * 2;
+  /* The widest panel of any instruction set, so that the size does not depend on the machine. */
+  const size_t columns = ((size_t)n + 31) / 32 * 32;
+  return head + columns * (size_t)k * sn_dtype_size(dtype);
+}
+
+const sn__gemm_packed *sn__gemm_pack_b(sn_dtype dtype, sn_dtype compute, int64_t n, int64_t k,
+                                       const void *b, int64_t ldb, bool trans_b, void *memory,
+                                       sn__team *team) {
+  const bool bf16 = is_bf16(dtype, compute, n, k);
   char *start = (char *)memory + (align_up((size_t)(uintptr_t)memory) - (uintptr_t)memory);
   sn__gemm_packed *packed = (sn__gemm_packed *)(void *)start;
   void *data = start + align_up(sizeof *packed);
   const sn__gemm_kernels *kernels = sn__gemm_kernels_now();
-  *packed = (sn__gemm_packed){.dtype = dtype, .isa = kernels->isa, .n = n, .k = k, .data = data};
+  *packed = (sn__gemm_packed){.dtype = dtype,
+                              .compute = bf16 ? SN_BF16 : dtype,
+                              .isa = kernels->isa,
+                              .unit = bf16 ? sn__gemm_get_bf16() : SN__GEMM_BF16_PLAIN,
+                              .n = n,
+                              .k = k,
+                              .data = data};
   if (n == 0 || k == 0) return packed;
   if (ldb == 0) ldb = trans_b ? k : n;
+  if (bf16) {
+    sn__bf16_pack_panels(sn__bf16_kernels_now(), n, k, b, ldb, trans_b, data, team);
+    return packed;
+  }
   if (dtype == SN_F32) {
     sn__gemm_pack_panels(kernels, n, k, b, ldb, trans_b, data, team);
     return packed;

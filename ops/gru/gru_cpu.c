@@ -12,15 +12,15 @@ typedef struct forward {
   const char *zeros; /* [H] */
 } forward;
 
-static size_t direction_bytes(sn_dtype dtype, int64_t units) {
-  return sn__lines(sn__gemm_packed_size(dtype, 3 * units, units)) +
+static size_t direction_bytes(sn_dtype dtype, sn_dtype compute, int64_t units) {
+  return sn__lines(sn__gemm_packed_size(dtype, compute, 3 * units, units)) +
          sn__lines((size_t)(2 * units) * sn_dtype_size(dtype));
 }
 
 size_t sn__gru_workspace(const sn__exec *e) {
   const sn__recurrent_attrs *a = e->attrs;
   const int64_t units = e->out[0].shape.dims[1] / a->directions;
-  return (size_t)a->directions * direction_bytes(e->in[0].dtype, units) +
+  return (size_t)a->directions * direction_bytes(e->in[0].dtype, sn__rnn_compute(e), units) +
          sn__lines((size_t)units * sn_dtype_size(e->in[0].dtype));
 }
 
@@ -31,6 +31,7 @@ static sn_status forward_rows(const sn__scan *s, int d, int64_t row, int64_t row
   char *y = (char *)e->out[0].data + (size_t)(d * h) * s->size;
   char *gates = (char *)e->out[1].data + (size_t)(d * s->n * 4 * h) * s->size;
   sn__gemm_args g = {.dtype = s->dtype,
+                     .compute = s->compute,
                      .n = 3 * h,
                      .k = h,
                      .lda = ld,
@@ -90,6 +91,7 @@ static sn_status input_products(const sn__scan *s, int d, char *bias) {
   const size_t two = (size_t)(2 * h) * s->size;
   sn__add_biases(s->dtype, b_ih, b_hh, 2 * h, bias);
   sn__gemm_args g = {.dtype = s->dtype,
+                     .compute = s->compute,
                      .m = s->n,
                      .n = 2 * h,
                      .k = features,
@@ -120,11 +122,11 @@ sn_status sn__gru_cpu(const sn__exec *e) {
   char *memory = s.workspace;
   for (int d = 0; d < s.directions; d++) {
     f.kernel[d] =
-        sn__gemm_pack_b(s.dtype, 3 * units, units, e->in[sn__rnn_input(d, SN__RNN_W_HH)].data, 0,
-                        true, memory, e->team);
-    SN_TRY(
-        input_products(&s, d, memory + sn__lines(sn__gemm_packed_size(s.dtype, 3 * units, units))));
-    memory += direction_bytes(s.dtype, units);
+        sn__gemm_pack_b(s.dtype, s.compute, 3 * units, units,
+                        e->in[sn__rnn_input(d, SN__RNN_W_HH)].data, 0, true, memory, e->team);
+    SN_TRY(input_products(
+        &s, d, memory + sn__lines(sn__gemm_packed_size(s.dtype, s.compute, 3 * units, units))));
+    memory += direction_bytes(s.dtype, s.compute, units);
   }
   memset(memory, 0, (size_t)units * s.size);
   f.zeros = memory;
@@ -144,7 +146,8 @@ size_t sn__gru_grad_workspace(const sn__exec *e) {
   const sn__recurrent_attrs *a = e->attrs;
   const sn_dtype dtype = e->in[0].dtype;
   const int64_t units = e->in[0].shape.dims[1] / a->directions;
-  return (size_t)a->directions * sn__lines(sn__gemm_packed_size(dtype, units, 3 * units)) +
+  return (size_t)a->directions *
+             sn__lines(sn__gemm_packed_size(dtype, sn__rnn_compute(e), units, 3 * units)) +
          sn__lines((size_t)units * sn_dtype_size(dtype));
 }
 
@@ -158,6 +161,7 @@ static sn_status backward_rows(const sn__scan *s, int d, int64_t row, int64_t ro
   char *dgates = (char *)e->out[0].data + (size_t)(d * s->n * 4 * h) * s->size;
   char *dh = b->dh[d] + (size_t)(row * h) * s->size;
   sn__gemm_args g = {.dtype = s->dtype,
+                     .compute = s->compute,
                      .n = h,
                      .k = 3 * h,
                      .lda = 4 * h,
@@ -206,9 +210,9 @@ sn_status sn__gru_grad_cpu(const sn__exec *e) {
   if (state > 0) memset(states, 0, (size_t)s.directions * state);
   if (s.n == 0) return SN_OK;
   for (int d = 0; d < s.directions; d++) {
-    b.kernel[d] =
-        sn__gemm_pack_b(s.dtype, units, 3 * units, e->in[4 + d].data, 0, false, memory, e->team);
-    memory += sn__lines(sn__gemm_packed_size(s.dtype, units, 3 * units));
+    b.kernel[d] = sn__gemm_pack_b(s.dtype, s.compute, units, 3 * units, e->in[4 + d].data, 0, false,
+                                  memory, e->team);
+    memory += sn__lines(sn__gemm_packed_size(s.dtype, s.compute, units, 3 * units));
     b.dh[d] = states + (size_t)d * state;
   }
   memset(memory, 0, (size_t)units * s.size);

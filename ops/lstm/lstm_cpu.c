@@ -23,7 +23,7 @@ static int64_t units_of(const sn__exec *e) {
 }
 
 static size_t packed_bytes(const sn__exec *e, int64_t k) {
-  return sn__lines(sn__gemm_packed_size(e->in[0].dtype, 4 * units_of(e), k));
+  return sn__lines(sn__gemm_packed_size(e->in[0].dtype, sn__rnn_compute(e), 4 * units_of(e), k));
 }
 
 static size_t bias_bytes(const sn__exec *e) {
@@ -43,6 +43,7 @@ static sn_status input_products(const sn__scan *s, int d, int64_t element, int64
   const int64_t features = s->e->in[0].shape.dims[1], width = 4 * s->units;
   char *gates = (char *)s->e->out[1].data + (size_t)((d * s->n + element) * width) * s->size;
   const sn__gemm_args g = {.dtype = s->dtype,
+                           .compute = s->compute,
                            .m = rows,
                            .n = width,
                            .k = features,
@@ -78,6 +79,7 @@ static sn_status forward_rows(const sn__scan *s, int d, int64_t row, int64_t row
   char *gates = (char *)e->out[1].data + (size_t)(d * s->n * 4 * h) * s->size;
   char *cells = (char *)e->out[2].data + (size_t)(d * s->n * h) * s->size;
   sn__gemm_args g = {.dtype = s->dtype,
+                     .compute = s->compute,
                      .n = 4 * h,
                      .k = h,
                      .lda = ld,
@@ -125,11 +127,11 @@ sn_status sn__lstm_cpu(const sn__exec *e) {
   char *memory = s.workspace;
   for (int d = 0; d < s.directions; d++) {
     const sn__tensor *in = &e->in[sn__rnn_input(d, 0)];
-    f.kernel[d] =
-        sn__gemm_pack_b(s.dtype, 4 * units, units, in[SN__RNN_W_HH].data, 0, true, memory, e->team);
+    f.kernel[d] = sn__gemm_pack_b(s.dtype, s.compute, 4 * units, units, in[SN__RNN_W_HH].data, 0,
+                                  true, memory, e->team);
     memory += packed_bytes(e, units);
-    f.input_kernel[d] = sn__gemm_pack_b(s.dtype, 4 * units, features, in[SN__RNN_W_IH].data, 0,
-                                        true, memory, e->team);
+    f.input_kernel[d] = sn__gemm_pack_b(s.dtype, s.compute, 4 * units, features,
+                                        in[SN__RNN_W_IH].data, 0, true, memory, e->team);
     memory += packed_bytes(e, features);
     sn__add_biases(s.dtype, in[SN__RNN_B_IH].data, in[SN__RNN_B_HH].data, 4 * units, memory);
     f.bias[d] = memory;
@@ -153,7 +155,8 @@ size_t sn__lstm_grad_workspace(const sn__exec *e) {
   const sn__recurrent_attrs *a = e->attrs;
   const size_t size = sn_dtype_size(e->in[0].dtype);
   const int64_t units = e->in[0].shape.dims[1] / a->directions;
-  return (size_t)a->directions * sn__lines(sn__gemm_packed_size(e->in[0].dtype, units, 4 * units)) +
+  return (size_t)a->directions *
+             sn__lines(sn__gemm_packed_size(e->in[0].dtype, sn__rnn_compute(e), units, 4 * units)) +
          sn__lines((size_t)units * size);
 }
 
@@ -166,7 +169,12 @@ static sn_status backward_rows(const sn__scan *s, int d, int64_t row, int64_t ro
   const char *cells = (const char *)e->in[3].data + (size_t)(d * s->n * h) * s->size;
   char *dgates = (char *)e->out[0].data + (size_t)(d * s->n * 4 * h) * s->size;
   char *dh = b->dh[d] + (size_t)(row * h) * s->size, *dc = b->dc[d] + (size_t)(row * h) * s->size;
-  sn__gemm_args g = {.dtype = s->dtype, .n = h, .k = 4 * h, .packed_b = b->kernel[d], .c = dh};
+  sn__gemm_args g = {.dtype = s->dtype,
+                     .compute = s->compute,
+                     .n = h,
+                     .k = 4 * h,
+                     .packed_b = b->kernel[d],
+                     .c = dh};
   for (int64_t i = s->length - 1; i >= 0; i--) {
     const sn__scan_step at = sn__scan_at(s, d, d == 0 ? i : s->length - 1 - i, row, rows);
     if (at.rows == 0) continue;
@@ -213,9 +221,9 @@ sn_status sn__lstm_grad_cpu(const sn__exec *e) {
   if (state > 0) memset(states, 0, 2 * (size_t)s.directions * state);
   if (s.n == 0) return SN_OK;
   for (int d = 0; d < s.directions; d++) {
-    b.kernel[d] =
-        sn__gemm_pack_b(s.dtype, units, 4 * units, e->in[4 + d].data, 0, false, memory, e->team);
-    memory += sn__lines(sn__gemm_packed_size(s.dtype, units, 4 * units));
+    b.kernel[d] = sn__gemm_pack_b(s.dtype, s.compute, units, 4 * units, e->in[4 + d].data, 0, false,
+                                  memory, e->team);
+    memory += sn__lines(sn__gemm_packed_size(s.dtype, s.compute, units, 4 * units));
     b.dh[d] = states + (size_t)(2 * d) * state;
     b.dc[d] = states + (size_t)(2 * d + 1) * state;
   }

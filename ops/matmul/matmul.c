@@ -44,6 +44,7 @@ static sn_status check_bias(const sn__infer *c, int64_t n) {
 static sn_status infer(sn__infer *c) {
   const sn__matmul_attrs *t = c->attrs;
   const sn_shape *a = &c->in[0].shape, *b = &c->in[1].shape;
+  SN_TRY(sn__need_precision(c, t->precision));
   SN_TRY(sn__need_float(c, 0, "a"));
   SN_TRY(sn__need_same_dtype(c, 0, "a", 1, "b"));
   if (a->rank < 2 || b->rank < 2)
@@ -74,16 +75,21 @@ static sn_status infer(sn__infer *c) {
 
 /* ---- gradient ------------------------------------------------------------------------------- */
 
-static sn_value product(sn_graph *g, sn_value a, bool ta, sn_value b, bool tb, bool sum_batch) {
-  sn__matmul_attrs t = {.transpose_a = ta, .transpose_b = tb, .sum_batch = sum_batch};
-  return sn__node_add(g, &sn__op_matmul, &t, (sn_value[]){a, b}, 2, NULL, NULL);
+static sn_value product(const sn__grad *c, sn_value a, bool ta, sn_value b, bool tb,
+                        bool sum_batch) {
+  const sn__matmul_attrs *forward = c->attrs;
+  sn__matmul_attrs t = {.transpose_a = ta,
+                        .transpose_b = tb,
+                        .sum_batch = sum_batch,
+                        .precision = forward->precision};
+  return sn__node_add(c->graph, &sn__op_matmul, &t, (sn_value[]){a, b}, 2, NULL, NULL);
 }
 
 /* dA = dZ B^T, or its transpose when A is stored transposed. */
 static sn_value grad_a(const sn__grad *c, const sn__matmul_attrs *t, sn_value dz) {
   sn_value b = c->in[1];
-  sn_value da = t->transpose_a ? product(c->graph, b, t->transpose_b, dz, true, false)
-                               : product(c->graph, dz, false, b, !t->transpose_b, false);
+  sn_value da = t->transpose_a ? product(c, b, t->transpose_b, dz, true, false)
+                               : product(c, dz, false, b, !t->transpose_b, false);
   return sn__sum_to_shape(c->graph, da, sn_value_shape(c->in[0]));
 }
 
@@ -93,15 +99,15 @@ static sn_value grad_b(const sn__grad *c, const sn__matmul_attrs *t, sn_value dz
   sn_value a = c->in[0];
   sn_shape sa = sn_value_shape(a), sb = sn_value_shape(c->in[1]);
   bool flat = sb.rank == 2 && sa.rank > 2 && !t->transpose_a;
-  sn_value db = t->transpose_b ? product(c->graph, dz, true, a, t->transpose_a, flat)
-                               : product(c->graph, a, !t->transpose_a, dz, false, flat);
+  sn_value db = t->transpose_b ? product(c, dz, true, a, t->transpose_a, flat)
+                               : product(c, a, !t->transpose_a, dz, false, flat);
   return sn__sum_to_shape(c->graph, db, sb);
 }
 
 /* [m, n] = sum over rows of a [.., k, m] times b [.., k, n]: da = b dz^T, db = a dz. */
 static void grad_summed(const sn__grad *c, sn_value dz) {
-  if (c->need[0]) c->din[0] = product(c->graph, c->in[1], false, dz, true, false);
-  if (c->need[1]) c->din[1] = product(c->graph, c->in[0], false, dz, false, false);
+  if (c->need[0]) c->din[0] = product(c, c->in[1], false, dz, true, false);
+  if (c->need[1]) c->din[1] = product(c, c->in[0], false, dz, false, false);
 }
 
 static sn_status grad(const sn__grad *c) {
@@ -129,11 +135,15 @@ static void cost(const sn__exec *e, sn__cost *out) {
   sn__matmul_plan p = sn__matmul_plan_of(e);
   out->flops = 2.0 * (double)p.batch * (double)p.m * (double)p.n * (double)p.k;
   out->bytes = sn__cost_bytes(e);
+  out->bf16_flops = sn__is_bf16(e->out[0].dtype, ((const sn__matmul_attrs *)e->attrs)->precision)
+                        ? out->flops
+                        : 0;
 }
 
 static const sn__attr_def attrs[] = {
     SN__INT_ATTR(sn__matmul_attrs, transpose_a), SN__INT_ATTR(sn__matmul_attrs, transpose_b),
-    SN__INT_ATTR(sn__matmul_attrs, activation), SN__INT_ATTR(sn__matmul_attrs, sum_batch)};
+    SN__INT_ATTR(sn__matmul_attrs, activation), SN__INT_ATTR(sn__matmul_attrs, sum_batch),
+    SN__PRECISION_ATTR(sn__matmul_attrs)};
 
 const sn_op_def sn__op_matmul = {
     .name = "matmul",

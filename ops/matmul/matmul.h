@@ -10,6 +10,7 @@ typedef struct sn__matmul_attrs {
   /* Leading dimensions are rows to sum over too: [.., k, m] x [.., k, n] -> [m, n]. Made by the
    * gradient of a shared b; with transpose_a only. */
   int64_t sum_batch;
+  int64_t precision; /* sn_precision */
 } sn__matmul_attrs;
 
 /* What sn__gemm is to do, from fixed shapes. */

@@ -43,6 +43,7 @@ sn_status sn__matmul_cpu(const sn__exec *e) {
   if (sn__count(&e->out[0]) == 0) return SN_OK;
   sn__matmul_plan p = sn__matmul_plan_of(e);
   sn__gemm_args args = {.dtype = e->out[0].dtype,
+                        .compute = sn__compute(e->out[0].dtype, t->precision),
                         .m = p.m,
                         .n = p.n,
                         .k = p.k,

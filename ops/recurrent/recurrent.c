@@ -39,6 +39,7 @@ static sn_status want_direction(const sn__infer *c, int d, int64_t count, int64_
 
 sn_status sn__recurrent_infer(sn__infer *c, int64_t count) {
   const sn__recurrent_attrs *a = c->attrs;
+  SN_TRY(sn__need_precision(c, a->precision));
   SN_TRY(sn__want_real(c, SN__RNN_X, "x"));
   SN_TRY(sn__want_rank(c, SN__RNN_X, 2, 2, "x"));
   SN_TRY(sn__want_index(c, SN__RNN_STEPS, SN__OFFSETS, "steps"));
@@ -75,17 +76,21 @@ void sn__recurrent_cost(const sn__exec *e, int64_t count, sn__cost *out) {
   const double n = (double)e->in[0].shape.dims[0], f = (double)e->in[0].shape.dims[1];
   const double outputs = (double)e->out[0].shape.dims[1]; /* D * H */
   const double units = outputs / (double)a->directions;
-  out->flops = n * outputs * (2.0 * (double)count * (f + units) + GATE_FLOPS) +
-               step_flops(e, e->in[SN__RNN_STEPS].shape.dims[0]);
+  const double products = n * outputs * 2.0 * (double)count * (f + units);
+  out->flops =
+      products + n * outputs * GATE_FLOPS + step_flops(e, e->in[SN__RNN_STEPS].shape.dims[0]);
+  out->bf16_flops = sn__rnn_compute(e) == SN_BF16 ? products : 0;
   out->bytes = sn__tensor_bytes(e);
 }
 
 void sn__recurrent_grad_cost(const sn__exec *e, sn__cost *out) {
   const double n = (double)e->in[0].shape.dims[0];
-  out->flops = GATE_GRAD_FLOPS * (double)sn__shape_size(&e->in[0].shape) +
-               step_flops(e, e->in[1].shape.dims[0]);
+  double products = 0;
   for (int i = 4; i < e->n_in; i++)
-    out->flops += 2.0 * n * (double)sn__shape_size(&e->in[i].shape);
+    products += 2.0 * n * (double)sn__shape_size(&e->in[i].shape);
+  out->flops = GATE_GRAD_FLOPS * (double)sn__shape_size(&e->in[0].shape) +
+               step_flops(e, e->in[1].shape.dims[0]) + products;
+  out->bf16_flops = sn__rnn_compute(e) == SN_BF16 ? products : 0;
   out->bytes = sn__tensor_bytes(e);
 }
 
@@ -114,7 +119,8 @@ sn__recurrent_attrs sn__recurrent_grad_attrs(const sn__grad *c) {
 
 void sn__recurrent_grads(const sn__grad *c, sn__recurrent_kind kind, sn_value dgates) {
   const sn__recurrent_attrs *forward = c->attrs;
-  sn__recurrent_attrs a = {.directions = forward->directions, .kind = kind};
+  sn__recurrent_attrs a = {
+      .directions = forward->directions, .kind = kind, .precision = forward->precision};
   if (c->need[SN__RNN_X]) {
     sn_value in[3] = {dgates};
     for (int d = 0; d < (int)a.directions; d++)

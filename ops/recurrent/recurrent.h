@@ -14,7 +14,7 @@
 #define SN_OPS_RECURRENT_RECURRENT_H
 
 #include "ops/gemm/gemm.h"
-#include "ops/layout.h"
+#include "ops/common.h"
 
 typedef enum sn__recurrent_kind { SN__LSTM, SN__GRU } sn__recurrent_kind;
 
@@ -23,12 +23,14 @@ typedef struct sn__recurrent_attrs {
   int64_t kind;      /* sn__recurrent_kind; of the shared gradient ops */
   int64_t direction; /* recurrent_weight_grad: which */
   int64_t rows;      /* lstm_grad, gru_grad: of out[1]; the batch, or a bound of it */
+  int64_t precision; /* sn_precision */
 } sn__recurrent_attrs;
 
 #define SN__RECURRENT_ATTR_ROWS                                                                    \
   {                                                                                                \
     SN__INT_ATTR(sn__recurrent_attrs, directions), SN__INT_ATTR(sn__recurrent_attrs, kind),        \
-        SN__INT_ATTR(sn__recurrent_attrs, direction), SN__INT_ATTR(sn__recurrent_attrs, rows)      \
+        SN__INT_ATTR(sn__recurrent_attrs, direction), SN__INT_ATTR(sn__recurrent_attrs, rows),     \
+        SN__PRECISION_ATTR(sn__recurrent_attrs)                                                    \
   }
 
 /* Inputs of the forward ops: x, steps, then four of each direction. */
@@ -49,6 +51,10 @@ static inline int64_t sn__rnn_piece(int64_t pitch) {
  * the same dgates, so x joins it; GRU's do not. */
 static inline int64_t sn__rnn_beside(const sn__recurrent_attrs *a, int64_t features) {
   return a->kind == SN__GRU ? 0 : features;
+}
+
+static inline sn_dtype sn__rnn_compute(const sn__exec *e) {
+  return sn__compute(e->in[0].dtype, ((const sn__recurrent_attrs *)e->attrs)->precision);
 }
 
 static inline int sn__rnn_input(int direction, int which) {
@@ -75,11 +81,12 @@ void sn__add_biases(sn_dtype dtype, const void *a, const void *b, int64_t n, voi
 typedef struct sn__scan {
   const sn__exec *e;
   sn_dtype dtype;
-  size_t size;    /* bytes of a number */
-  int64_t n;      /* elements */
-  int64_t length; /* steps */
-  int64_t rows;   /* of step 0 */
-  int64_t units;  /* H */
+  sn_dtype compute; /* of products */
+  size_t size;      /* bytes of a number */
+  int64_t n;        /* elements */
+  int64_t length;   /* steps */
+  int64_t rows;     /* of step 0 */
+  int64_t units;    /* H */
   int directions;
   const int32_t *steps;
   char *workspace; /* op's own use */

@@ -14,6 +14,7 @@ sn_status sn__scan_init(sn__scan *s, const sn__exec *e, const sn__tensor *steps,
                         const sn__tensor *x, int64_t units, int directions) {
   *s = (sn__scan){.e = e,
                   .dtype = x->dtype,
+                  .compute = sn__rnn_compute(e),
                   .size = sn_dtype_size(x->dtype),
                   .n = x->shape.dims[0],
                   .length = steps->shape.dims[0] - 1,
@@ -72,8 +73,12 @@ static void scan_task(void *arg, int64_t index, int worker) {
   scan_job *job = arg;
   const int direction = (int)(index % job->scan->directions);
   const int64_t i = index / job->scan->directions;
+  /* Each step is a small product. */
+  const bool hold = job->scan->compute == SN_BF16;
+  if (hold) sn__gemm_hold();
   sn_status status =
       job->fn(job->scan, direction, job->bounds[i], job->bounds[i + 1] - job->bounds[i]);
+  if (hold) sn__gemm_let_go();
   if (status != SN_OK) sn_status_free(atomic_exchange(&job->status, status));
 }
 

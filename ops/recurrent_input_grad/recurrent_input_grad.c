@@ -14,6 +14,7 @@ static void input_grad_cost(const sn__exec *e, sn__cost *out) {
   out->flops = 0;
   for (int i = 1; i < e->n_in; i++)
     out->flops += 2.0 * (double)e->in[0].shape.dims[0] * (double)sn__shape_size(&e->in[i].shape);
+  out->bf16_flops = sn__rnn_compute(e) == SN_BF16 ? out->flops : 0;
   out->bytes = sn__tensor_bytes(e);
 }
 

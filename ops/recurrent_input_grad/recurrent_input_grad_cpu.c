@@ -13,6 +13,7 @@ sn_status sn__recurrent_input_grad_cpu(const sn__exec *e) {
     const char *dgates = (const char *)e->in[0].data + (size_t)(d * n * pitch) * size;
     const char *kernel = e->in[1 + d].data;
     sn__gemm_args g = {.dtype = dtype,
+                       .compute = sn__rnn_compute(e),
                        .m = n,
                        .n = features,
                        .k = gru ? 2 * units : 4 * units,

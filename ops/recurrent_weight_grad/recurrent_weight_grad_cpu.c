@@ -90,6 +90,7 @@ static sn_status recurrent_kernel(const piece *p) {
                     .x_bytes = (size_t)p->beside * s->size};
   sn__rows_run(e->team, p->count, s->units + p->beside, gather_task, &job);
   const sn__gemm_args g = {.dtype = s->dtype,
+                           .compute = s->compute,
                            .m = e->out[SN__RNN_W_HH].shape.dims[0],
                            .n = s->units + p->beside,
                            .k = p->count,
@@ -109,6 +110,7 @@ static sn_status input_kernel(const piece *p) {
   const int64_t features = x->shape.dims[1];
   char *out = p->e->out[SN__RNN_W_IH].data;
   sn__gemm_args g = {.dtype = s->dtype,
+                     .compute = s->compute,
                      .m = 2 * s->units,
                      .n = features,
                      .k = p->count,

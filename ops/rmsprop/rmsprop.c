@@ -21,7 +21,7 @@ static sn_status rmsprop_cpu(const sn__exec *e) {
 
 static void rmsprop_cost(const sn__exec *e, sn__cost *out) {
   double n = (double)sn__shape_size(&e->in[0].shape), arrays = e->n_out == 2 ? 5 : 7;
-  *out = (sn__cost){10 * n, arrays * n * (double)sn_dtype_size(e->in[0].dtype)};
+  *out = (sn__cost){.flops = 10 * n, .bytes = arrays * n * (double)sn_dtype_size(e->in[0].dtype)};
 }
 
 static const sn__attr_def rmsprop_attrs[] = {

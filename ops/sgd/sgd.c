@@ -20,7 +20,8 @@ static sn_status sgd_cpu(const sn__exec *e) {
 
 static void sgd_cost(const sn__exec *e, sn__cost *out) {
   double n = (double)sn__shape_size(&e->in[0].shape), arrays = e->n_out == 1 ? 3 : 5;
-  *out = (sn__cost){2 * arrays * n, arrays * n * (double)sn_dtype_size(e->in[0].dtype)};
+  *out = (sn__cost){.flops = 2 * arrays * n,
+                    .bytes = arrays * n * (double)sn_dtype_size(e->in[0].dtype)};
 }
 
 static const sn__attr_def sgd_attrs[] = {

@@ -3,7 +3,10 @@
 #include "ops/split/split.h"
 
 #define SIZE_ATTR(i)                                                                               \
-  { "size" #i, SN_ATTR_INT, offsetof(sn__split_attrs, size) + (i) * sizeof(int64_t) }
+  {                                                                                                \
+    .name = "size" #i, .kind = SN_ATTR_INT,                                                        \
+    .offset = offsetof(sn__split_attrs, size) + (i) * sizeof(int64_t)                              \
+  }
 static const sn__attr_def split_attrs[] = {SN__INT_ATTR(sn__split_attrs, axis),
                                            SN__INT_ATTR(sn__split_attrs, parts),
                                            SIZE_ATTR(0),

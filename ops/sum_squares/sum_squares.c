@@ -62,7 +62,7 @@ static sn_status sum_squares_cpu(const sn__exec *e) {
 
 static void sum_squares_cost(const sn__exec *e, sn__cost *out) {
   double n = (double)sn__shape_size(&e->in[0].shape);
-  *out = (sn__cost){2 * n, n * (double)sn_dtype_size(e->in[0].dtype)};
+  *out = (sn__cost){.flops = 2 * n, .bytes = n * (double)sn_dtype_size(e->in[0].dtype)};
 }
 
 const sn_op_def sn__op_sum_squares = {.name = "sum_squares",

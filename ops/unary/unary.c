@@ -6,8 +6,8 @@
 
 static sn_status unary_grad(const sn__grad *c);
 
-#define ATTR(name, field)                                                                          \
-  { name, SN_ATTR_FLOAT, offsetof(sn__unary_attrs, field) }
+#define ATTR(word, field)                                                                          \
+  { .name = word, .kind = SN_ATTR_FLOAT, .offset = offsetof(sn__unary_attrs, field) }
 /* Only these three have parameters to save; the others carry zeros. */
 static const sn__attr_def slope_attrs[] = {ATTR("slope", alpha)};
 static const sn__attr_def affine_attrs[] = {ATTR("alpha", alpha), ATTR("beta", beta)};
@@ -71,9 +71,9 @@ static void grad_cost(const sn__exec *e, sn__cost *out) {
 }
 
 static const sn__attr_def grad_attrs[] = {
-    {"kind", SN_ATTR_INT, offsetof(sn__unary_grad_attrs, kind)},
-    {"alpha", SN_ATTR_FLOAT, offsetof(sn__unary_grad_attrs, alpha)},
-    {"beta", SN_ATTR_FLOAT, offsetof(sn__unary_grad_attrs, beta)}};
+    {.name = "kind", .kind = SN_ATTR_INT, .offset = offsetof(sn__unary_grad_attrs, kind)},
+    {.name = "alpha", .kind = SN_ATTR_FLOAT, .offset = offsetof(sn__unary_grad_attrs, alpha)},
+    {.name = "beta", .kind = SN_ATTR_FLOAT, .offset = offsetof(sn__unary_grad_attrs, beta)}};
 
 const sn_op_def sn__op_unary_grad = {
     .name = "unary_grad",

@@ -87,7 +87,8 @@ static sn_status sum_cpu(const sn__exec *e) {
 typedef struct expand_attrs {
   int64_t n;
 } expand_attrs;
-static const sn__attr_def expand_attr_defs[] = {{"n", SN_ATTR_INT, offsetof(expand_attrs, n)}};
+static const sn__attr_def expand_attr_defs[] = {
+    {.name = "n", .kind = SN_ATTR_INT, .offset = offsetof(expand_attrs, n)}};
 static sn_status expand_infer(sn__infer *c) {
   c->out[0] = (sn__type){c->in[0].dtype, {1, {((const expand_attrs *)c->attrs)->n}}};
   return SN_OK;

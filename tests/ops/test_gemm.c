@@ -97,7 +97,7 @@ static void one_case(int64_t m, int64_t n, int64_t k, unsigned bits, sn__team *t
   p.args.accumulate = bits & 8;
   p.args.bias = bits & 16 ? p.bias : NULL;
   p.args.act = bits & 32 ? SN__GEMM_ACT_RELU : SN__GEMM_ACT_NONE;
-  void *memory = malloc(sn__gemm_packed_size(SN_F32, n, k));
+  void *memory = malloc(sn__gemm_packed_size(SN_F32, SN_F32, n, k));
   ck_assert_ptr_nonnull(memory);
   ck_sn_ok(sn__gemm(&p.args, team));
   check_product(&p);
@@ -106,7 +106,7 @@ static void one_case(int64_t m, int64_t n, int64_t k, unsigned bits, sn__team *t
   ck_assert_ptr_nonnull(first);
   memcpy(first, p.c, p.c_count * sizeof *first);
   memcpy(p.c, p.before, p.c_count * sizeof *first);
-  p.args.packed_b = sn__gemm_pack_b(SN_F32, n, k, p.b, p.args.ldb, bits & 2, memory, team);
+  p.args.packed_b = sn__gemm_pack_b(SN_F32, SN_F32, n, k, p.b, p.args.ldb, bits & 2, memory, team);
   p.args.b = NULL;
   ck_sn_ok(sn__gemm(&p.args, team));
   ck_assert_mem_eq(p.c, first, p.c_count * sizeof *first);
@@ -167,9 +167,9 @@ static void rows_case(int64_t n, int64_t k, bool ta, bool tb, bool accumulate, b
   product p = make_product(MOST_ROWS, n, k, ta, tb, 0);
   p.args.accumulate = accumulate;
   p.args.bias = p.bias;
-  void *memory = malloc(sn__gemm_packed_size(SN_F32, n, k));
+  void *memory = malloc(sn__gemm_packed_size(SN_F32, SN_F32, n, k));
   ck_assert_ptr_nonnull(memory);
-  if (packed) p.args.packed_b = sn__gemm_pack_b(SN_F32, n, k, p.b, 0, tb, memory, NULL);
+  if (packed) p.args.packed_b = sn__gemm_pack_b(SN_F32, SN_F32, n, k, p.b, 0, tb, memory, NULL);
   float *alone = malloc(p.c_count * sizeof *alone);
   ck_assert_ptr_nonnull(alone);
   memcpy(alone, p.before, p.c_count * sizeof *alone);
@@ -341,7 +341,7 @@ START_TEST(doubles) {
     double *a = malloc(sizeof *a * (size_t)(m * k + 1)),
            *b = malloc(sizeof *b * (size_t)(n * k + 1));
     double *c = malloc(sizeof *c * (size_t)(m * n)), *bias = malloc(sizeof *bias * (size_t)n);
-    void *memory = malloc(sn__gemm_packed_size(SN_F64, n, k));
+    void *memory = malloc(sn__gemm_packed_size(SN_F64, SN_F64, n, k));
     ck_assert(a != NULL && b != NULL && c != NULL && bias != NULL && memory != NULL);
     for (int64_t i = 0; i < m * k; i++)
       a[i] = random_value();
@@ -356,7 +356,7 @@ START_TEST(doubles) {
     g.trans_a = bits & 1;
     g.trans_b = bits & 2;
     g.accumulate = bits & 4;
-    if (bits & 1) g.packed_b = sn__gemm_pack_b(SN_F64, n, k, b, 0, g.trans_b, memory, NULL);
+    if (bits & 1) g.packed_b = sn__gemm_pack_b(SN_F64, SN_F64, n, k, b, 0, g.trans_b, memory, NULL);
     ck_sn_ok(sn__gemm(&g, team));
     for (int64_t i = 0; i < m; i++) {
       for (int64_t j = 0; j < n; j++) {

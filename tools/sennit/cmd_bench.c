@@ -10,6 +10,7 @@
 #include "tools/sennit/bench_work.h"
 #include "tools/sennit/commands.h"
 #include "tools/sennit/json.h"
+#include "tools/sennit/precision.h"
 #include "tools/sennit/roofline.h"
 #include "tools/sennit/ui.h"
 
@@ -72,8 +73,8 @@ static int by_size(const void *a, const void *b) {
   return x < y ? -1 : x > y;
 }
 
-static sn_status report(const arg_set *args, const bench_work *work, sn_trainer *t, result *r,
-                        ui_state *ui) {
+static sn_status report(const arg_set *args, const bench_work *work, const sn_graph *g,
+                        sn_trainer *t, result *r, ui_state *ui) {
   qsort(r->ms, (size_t)r->steps, sizeof *r->ms, by_size);
   double step = r->ms[r->steps / 2];
   const sn_topology *topology = sn_trainer_topology(t);
@@ -86,15 +87,18 @@ static sn_status report(const arg_set *args, const bench_work *work, sn_trainer 
   }
   struct rusage usage;
   getrusage(RUSAGE_SELF, &usage);
-  double gflops = r->flops / step * 1e-6, peak = roofline_gflops(threads);
+  const bool bf16 = sn_graph_precision(g) == SN_PRECISION_BF16;
+  double gflops = r->flops / step * 1e-6;
+  double peak = bf16 ? roofline_bf16_gflops(threads) : roofline_gflops(threads);
   if (!args_given(args, "--json")) {
     ui_line(ui, "%s %s, batch %lld: %.3f ms a step (median of %lld), %.0f samples/s", work->name,
             work->size, (long long)work->batch, step, (long long)r->steps,
             (double)work->batch / step * 1e3);
     ui_line(
         ui,
-        "%.3f GFLOP a step: %.1f GFLOP/s of %.1f that %d thread(s) reach in registers (%.0f %%)",
-        r->flops * 1e-9, gflops, peak, threads, 100 * gflops / peak);
+        "%.3f GFLOP a step: %.1f GFLOP/s of %.1f in %s that %d thread(s) reach in registers (%.0f "
+        "%%)",
+        r->flops * 1e-9, gflops, peak, bf16 ? "bf16" : "f32", threads, 100 * gflops / peak);
     ui_line(ui,
             "first step %.3f s after the process began, peak memory %ld MiB, arenas %.2f MiB for "
             "%.2f MiB live",
@@ -106,6 +110,7 @@ static sn_status report(const arg_set *args, const bench_work *work, sn_trainer 
   json_report out;
   SN_TRY(json_create(&out));
   json_text(&out, out.root, "size", work->size);
+  json_text(&out, out.root, "precision", bf16 ? "bf16" : "f32");
   json_number(&out, out.root, "step_ms", step);
   json_number(&out, out.root, "samples_per_s", (double)work->batch / step * 1e3);
   json_number(&out, out.root, "first_step_s", r->first_s);
@@ -136,6 +141,7 @@ static sn_status count_params(sn_trainer *t, result *r) {
 static sn_status bench(const arg_set *args, const bench_work *work, sn_graph *g, ui_state *ui,
                        result *r) {
   SN_TRY(bench_work_build(work, g));
+  if (args_given(args, "--bf16")) sn_graph_set_precision(g, SN_PRECISION_BF16);
   const char *devices = args_text(args, "--devices");
   sn_trainer_options o = {
       .struct_size = sizeof o,
@@ -144,18 +150,16 @@ static sn_status bench(const arg_set *args, const bench_work *work, sn_graph *g,
       .optimizer = {.struct_size = sizeof o.optimizer, .kind = SN_ADAM, .learning_rate = 1e-3}};
   sn_trainer *t = NULL;
   SN_TRY(sn_trainer_create(g, &o, &t));
+  precision_note(g, sn_trainer_topology(t));
   sn_status status = bench_work_reserve(work, t, r->steps + WARM_UP);
   if (status == SN_OK) status = count_params(t, r);
   if (status == SN_OK) status = run_steps(t, g, work, ui, r);
-  if (status == SN_OK) status = report(args, work, t, r, ui);
+  if (status == SN_OK) status = report(args, work, g, t, r, ui);
   sn_trainer_free(t);
   return status;
 }
 
 sn_status cmd_bench(const arg_set *args) {
-  if (args_given(args, "--bf16"))
-    return sn_status_make(SN_CODE_CONFIG,
-                          "--bf16: this version computes in f32 only; leave it out");
   const bench_work work =
       bench_work_of(args_choice(args, "WORK", BENCH_H3), args_choice(args, "--size", 0));
   ui_state ui;

@@ -16,14 +16,16 @@ static const char *path_name(sn_link_path path) {
 }
 
 static void show_devices(ui_state *ui, const sn_topology *topology) {
-  char memory[UI_WORDS], flops[UI_WORDS], bandwidth[UI_WORDS], launch[UI_WORDS];
-  ui_line(ui, "%-10s %7s  %-10s %-14s %-11s %s", "device", "threads", "memory", "f32", "bandwidth",
-          "one operation costs");
+  char memory[UI_WORDS], flops[UI_WORDS], bf16[UI_WORDS], bandwidth[UI_WORDS], launch[UI_WORDS];
+  ui_line(ui, "%-10s %7s  %-10s %-14s %-14s %-11s %s", "device", "threads", "memory", "f32", "bf16",
+          "bandwidth", "one operation costs");
   for (int i = 0; i < topology->n_devices; i++) {
     const sn_device_desc *d = &topology->devices[i];
-    ui_line(ui, "%-10s %7d  %-10s %-14s %-11s %s", d->name, d->threads,
+    ui_line(ui, "%-10s %7d  %-10s %-14s %-14s %-11s %s", d->name, d->threads,
             d->memory_bytes == 0 ? "no limit" : ui_bytes((double)d->memory_bytes, memory),
-            ui_rate(d->flops_per_s, "FLOP/s", flops), ui_rate(d->bytes_per_s, "B/s", bandwidth),
+            ui_rate(d->flops_per_s, "FLOP/s", flops),
+            d->bf16_flops_per_s > 0 ? ui_rate(d->bf16_flops_per_s, "FLOP/s", bf16) : "emulated",
+            ui_rate(d->bytes_per_s, "B/s", bandwidth),
             ui_seconds(1e-9 * (double)d->launch_ns, launch));
   }
 }
@@ -65,6 +67,7 @@ static sn_status print_json(const sn_topology *topology) {
     json_int(&report, device, "threads", d->threads);
     json_int(&report, device, "memory_bytes", (int64_t)d->memory_bytes);
     json_number(&report, device, "flops_per_s", d->flops_per_s);
+    json_number(&report, device, "bf16_flops_per_s", d->bf16_flops_per_s);
     json_number(&report, device, "bytes_per_s", d->bytes_per_s);
     json_int(&report, device, "launch_ns", d->launch_ns);
   }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The words of the command line, as scripts rely on them: add, do not rename. */
 #include "tools/sennit/commands.h"
+#include "tools/sennit/precision.h"
 
 #define COUNT(a) (sizeof(a) / sizeof(*(a)))
 #define BIG      1e15
 
 static const char *const pipelines[] = {"gpipe", "1f1b", "zb", NULL};
 static const char *const objectives[] = {"time", "spread", NULL};
-static const char *const precisions[] = {"f32", "bf16", "fp16", NULL};
 static const char *const formats[] = {"safetensors", NULL};
 static const char *const later_formats[] = {"onnx", "npz", NULL};
 static const char *const sizes[] = {"S", "M", "L", NULL};
@@ -57,6 +57,11 @@ static const char *const workloads[] = {"h3", "inception", NULL};
        OPTIONAL)
 #define SAVE_PROFILE                                                                               \
   TEXT("--save-profile", "FILE", "write the measured costs, for later plans", .writes = ARG_OPENS)
+#define PRECISION                                                                                  \
+  CHOICE("--precision", precision_words,                                                           \
+         "of products: bf16 rounds their operands; weights and all else stay f32 (default: the "   \
+         "model's, which is f32 unless it says otherwise)",                                        \
+         OPTIONAL)
 #define SET                                                                                        \
   TEXT("--set", "KEY=VALUE", "override a key of the model file, such as train.batch=32",           \
        .repeats = true)
@@ -83,6 +88,7 @@ static const arg_row plan_rows[] = {
     MODEL,
     DEVICES,
     THREADS,
+    PRECISION,
     OBJECTIVE,
     PLACEMENT,
     SET,
@@ -111,7 +117,7 @@ static const arg_row train_rows[] = {
     TEXT("--test", "FILE", "HDF5 file to test the best checkpoint on", .repeats = true),
     DEVICES,
     THREADS,
-    CHOICE("--precision", precisions, "of products; weights stay f32 (default f32)", OPTIONAL),
+    PRECISION,
     OBJECTIVE,
     PLACEMENT,
     SAVE_PLACEMENT,
@@ -141,7 +147,8 @@ static const arg_row train_rows[] = {
 static const arg_row eval_rows[] = {
     CHECKPOINT, TEXT("--data", "FILE", "HDF5 file with labels", NEEDED, .repeats = true),
     DEVICES,    THREADS,
-    PLACEMENT,  JSON,
+    PRECISION,  PLACEMENT,
+    JSON,
 };
 
 static const arg_row predict_rows[] = {
@@ -150,6 +157,7 @@ static const arg_row predict_rows[] = {
     TEXT("--out", "FILE", "HDF5 file to write predictions to", NEEDED, .writes = ARG_REPLACES),
     DEVICES,
     THREADS,
+    PRECISION,
     PLACEMENT,
 };
 
@@ -168,6 +176,7 @@ static const arg_row debug_rows[] = {
     TEXT("--init", "FILE", "first weights, from a safetensors file", OPTIONAL),
     DEVICES,
     THREADS,
+    PRECISION,
     PLACEMENT,
     SET,
 };

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "tools/sennit/precision.h"
 #include "tools/sennit/task.h"
 
 /* The model file it was trained with: for the batch (rows predict alike in any) and for where data
@@ -82,12 +83,16 @@ static sn_status make_trainer(loaded *l) {
 
 sn_status loaded_open(const arg_set *args, bool labels, ui_state *ui, loaded *out) {
   *out = (loaded){.path = NULL};
+  const int precision = args_choice(args, "--precision", -1);
+  if (precision >= 0) SN_TRY(precision_check((sn_config_precision)precision));
   SN_TRY(task_topology(args, &out->topology));
   const char *placement = args_text(args, "--placement");
   if (placement != NULL) SN_TRY(pins_from_file(&out->pins, placement));
   SN_TRY(pins_check(&out->pins, out->topology));
   SN_TRY(save_open(args_text(args, "--checkpoint"), &out->path, &out->checkpoint));
   SN_TRY(save_read_model(out->checkpoint, out->path, &out->graph, &out->preparation));
+  if (precision >= 0) precision_set(out->graph, (sn_config_precision)precision);
+  precision_note(out->graph, out->topology);
   read_config(out);
   SN_TRY(open_data(args, labels, ui, out));
   SN_TRY(sn_dataset_check(out->data, out->preparation, task_warn, ui));

@@ -52,34 +52,47 @@ static double (*pick(void))(float *) {
   return run_plain;
 }
 
+typedef struct runner {
+  double (*run)(float *kept);
+  double gflops;
+} runner;
+
 static void *best_of_runs(void *arg) {
-  double *gflops = arg, best = 0;
+  runner *r = arg;
+  double best = 0;
   float kept = 0;
   for (int i = 0; i < 12; i++) {
     double t = now();
-    double flops = pick()(&kept);
+    double flops = r->run(&kept);
     t = now() - t;
     double rate = flops / t * 1e-9;
     if (rate > best) best = rate;
   }
-  *gflops = kept != 0 ? best : 0; /* always best: the sum must be seen to be used */
+  r->gflops = kept != 0 ? best : 0; /* always best: the sum must be seen to be used */
   return NULL;
 }
 
-double roofline_gflops(int threads) {
+double roofline_of(double (*run)(float *kept), int threads) {
   pthread_t thread[THREADS_MOST];
-  double gflops[THREADS_MOST] = {0}, sum = 0;
+  runner runners[THREADS_MOST];
   if (threads > THREADS_MOST) threads = THREADS_MOST;
+  for (int i = 0; i < THREADS_MOST; i++)
+    runners[i] = (runner){run, 0};
   int started = 0;
   for (int i = 1; i < threads; i++)
-    if (pthread_create(&thread[i], NULL, best_of_runs, &gflops[i]) == 0)
+    if (pthread_create(&thread[i], NULL, best_of_runs, &runners[i]) == 0)
       started = i;
     else
       break;
-  best_of_runs(&gflops[0]);
-  for (int i = 1; i <= started; i++)
+  best_of_runs(&runners[0]);
+  double sum = runners[0].gflops;
+  for (int i = 1; i <= started; i++) {
     pthread_join(thread[i], NULL);
-  for (int i = 0; i <= started; i++)
-    sum += gflops[i];
+    sum += runners[i].gflops;
+  }
   return sum;
+}
+
+double roofline_gflops(int threads) {
+  return roofline_of(pick(), threads);
 }

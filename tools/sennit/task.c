@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "tools/sennit/precision.h"
 
 /* ---- options ------------------------------------------------------------------------------- */
 
@@ -35,7 +36,6 @@ sn_status task_topology(const arg_set *args, sn_topology **out_topology) {
 
 /* Options stand above the file and --set. */
 static void options_to_config(const arg_set *args, sn_model_train *train) {
-  static const char *const precisions[] = {"f32", "bf16", "fp16"};
   if (task_has(args, "--epochs")) train->epochs = args_int(args, "--epochs", 0);
   if (task_has(args, "--batch")) train->batch = args_int(args, "--batch", 0);
   if (task_has(args, "--micro-batches"))
@@ -45,9 +45,7 @@ static void options_to_config(const arg_set *args, sn_model_train *train) {
   if (task_has(args, "--valid-fraction"))
     train->valid_fraction = args_number(args, "--valid-fraction", 0);
   if (!task_has(args, "--precision")) return;
-  const char *word = args_text(args, "--precision");
-  for (int i = 0; i < 3; i++)
-    if (strcmp(word, precisions[i]) == 0) train->precision = (sn_config_precision)i;
+  train->precision = (sn_config_precision)args_choice(args, "--precision", 0);
 }
 
 static sn_status read_config(task *t) {
@@ -61,10 +59,7 @@ static sn_status read_config(task *t) {
   options_to_config(t->args, &t->config->train);
   bool in_c = task_has(t->args, "--model");
   SN_TRY(sn_model_config_check(t->config, in_c ? SN_CONFIG_MODEL_IN_C : 0));
-  if (t->config->train.precision != SN_CONFIG_PRECISION_F32)
-    return sn_status_make(SN_CODE_CONFIG, "precision %s is not in this version; use f32",
-                          t->config->train.precision == SN_CONFIG_PRECISION_BF16 ? "bf16" : "fp16");
-  return SN_OK;
+  return precision_check(t->config->train.precision);
 }
 
 static sn_status read_pins(task *t) {
@@ -261,8 +256,17 @@ static sn_status task_pipeline(const task *t, sn_pipeline *out) {
                         "--micro-batches 4, or more");
 }
 
+/* A model written in C may have chosen for itself; an option stands above it. */
+static void set_precision(task *t) {
+  const sn_config_precision precision = t->config->train.precision;
+  if (precision != SN_CONFIG_PRECISION_F32 || task_has(t->args, "--precision"))
+    precision_set(t->graph, precision);
+  precision_note(t->graph, t->topology);
+}
+
 sn_status task_build(task *t) {
   SN_TRY(make_graph(t));
+  set_precision(t);
   SN_TRY(make_loader(t));
   const sn_model_train *train = &t->config->train;
   bool spread =

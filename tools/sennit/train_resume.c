@@ -103,12 +103,31 @@ sn_status train_note_data(train_run *run) {
   return SN_OK;
 }
 
+/* What products compute in may change on the way, and has been announced; nothing else may. */
+static sn_status same_model(const train_run *run, const sn_named_text *graph, bool *out_same) {
+  *out_same = graph->length == strlen(run->texts.graph) &&
+              memcmp(graph->text, run->texts.graph, graph->length) == 0;
+  if (*out_same) return SN_OK;
+  sn_graph *old = NULL;
+  char *text = NULL;
+  sn_status status = sn_graph_from_json(graph->text, graph->length, &old);
+  if (status == SN_OK) {
+    sn_graph_set_precision(old, sn_graph_precision(run->task.graph));
+    status = sn_graph_to_json(old, &text);
+  }
+  if (status == SN_OK) *out_same = strcmp(text, run->texts.graph) == 0;
+  sn_text_free(text);
+  sn_graph_free(old);
+  return status;
+}
+
 sn_status resume_take(train_run *run, sn_checkpoint *last) {
   const sn_named_text *graph = sn_checkpoint_text(last, "graph");
   sn_store *store = sn_trainer_store(run->trainer);
   SN_TRY(save_read_store(last, run->dir.last, store));
-  if (graph == NULL || graph->length != strlen(run->texts.graph) ||
-      memcmp(graph->text, run->texts.graph, graph->length) != 0)
+  bool same = false;
+  if (graph != NULL) SN_TRY(same_model(run, graph, &same));
+  if (!same)
     return sn_status_make(SN_CODE_CONFIG,
                           "the model is not the one of %s; give the model file it was made with, "
                           "or another --out",

@@ -16,11 +16,9 @@ enum {
   CLASSES_MOST = 96,
   LEFT_MOST = 1 << 16, /* placements that are kept for a second look */
   /* What is looked at, in jobs, as a rule of thumb: time goes with it. */
-  QUICK_JOBS = 4,
-  DEEP_JOBS = 60,
-  SHORT_LOOK = 32, /* the part of the budget that first looks at a placement's orders get */
-  /* Jobs looked at in the time in which a task is simulated. */
-  JOBS_PER_STEP = 1
+  QUICK_JOBS = 8,
+  SHORT_LOOK = 32,  /* the part of the budget that first looks at a placement's orders get */
+  STEPS_PER_JOB = 2 /* tasks simulated in the time in which a job is looked at */
 };
 
 typedef struct left {
@@ -157,7 +155,7 @@ static int compare_left(const void *a, const void *b) {
 
 static int64_t deep_bound(exact *x, const left *l) {
   sn__jobs_make(x->jobs, x->places + (size_t)l->number * x->f->n_classes);
-  x->budget -= DEEP_JOBS * (int64_t)x->jobs->n;
+  x->budget -= sn__bound_deep_jobs(x->jobs);
   if (!sn__jobs_link(x->jobs)) return INT64_MAX;
   int64_t bound = sn__bound_deep(x->bounder, x->s->cost);
   return bound > l->bound ? bound : l->bound;
@@ -269,7 +267,7 @@ sn_status sn__exact(sn__search *s, int64_t budget, sn__proof *out) {
   const sn__flow *f = s->flow;
   *out = (sn__proof){0};
   if (f->n_classes > CLASSES_MOST) return SN_OK;
-  int64_t jobs = JOBS_PER_STEP * ((int64_t)f->n_tasks + 1);
+  int64_t jobs = (int64_t)f->n_tasks / STEPS_PER_JOB + 1;
   exact x = {.s = s,
              .f = f,
              .budget = budget < INT64_MAX / jobs ? budget * jobs : INT64_MAX,

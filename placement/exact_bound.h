@@ -36,4 +36,9 @@ int64_t sn__bound_quick(sn__bounder *bounder);
  * become edges. Below `cutoff` the answer is a bound; at or above it, no step is below `cutoff`. */
 int64_t sn__bound_deep(sn__bounder *bounder, int64_t cutoff);
 
+/* What it takes, in jobs looked at, as a rule of thumb. */
+static inline int64_t sn__bound_deep_jobs(const sn__jobs *jobs) {
+  return (int64_t)jobs->n * (int64_t)jobs->n;
+}
+
 #endif

@@ -2,7 +2,7 @@
 /* Deciding pairs, the tightest first, until a bound passes the cutoff or none is left. */
 #include "placement/exact_pairs.h"
 
-enum { DEPTH_MOST = 200, NODE_JOBS = 100 };
+enum { DEPTH_MOST = 200 };
 
 typedef struct searcher {
   sn__bounder *b;
@@ -42,7 +42,7 @@ static int64_t bound_again(searcher *s, int64_t bound) {
   sn__jobs *x = s->b->jobs;
   for (uint32_t j = 0; j < x->n; j++)
     x->jobs[j].head = x->jobs[j].tail = 0;
-  *s->budget -= NODE_JOBS * (int64_t)x->n;
+  *s->budget -= sn__bound_deep_jobs(x);
   int64_t deep = sn__bound_deep(s->b, s->cutoff);
   return deep > bound ? deep : bound;
 }

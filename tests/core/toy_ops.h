@@ -145,8 +145,8 @@ typedef struct tagged_attrs {
   double factor, limit;
   sn__ints axes, none;
 } tagged_attrs;
-#define TAG(field, kind)                                                                           \
-  { #field, kind, offsetof(tagged_attrs, field) }
+#define TAG(field, kind_)                                                                          \
+  { .name = #field, .kind = kind_, .offset = offsetof(tagged_attrs, field) }
 static const sn__attr_def tagged_attr_defs[] = {
     TAG(count, SN_ATTR_INT),   TAG(huge, SN_ATTR_INT),  TAG(factor, SN_ATTR_FLOAT),
     TAG(limit, SN_ATTR_FLOAT), TAG(axes, SN_ATTR_INTS), TAG(none, SN_ATTR_INTS)};

@@ -267,7 +267,7 @@ static sn_status run_node(const op_test *t, const sn_graph *g, const sn__node *n
       ck_assert_msg(block_whole(v->blocks[n->out[o]], v->bytes[n->out[o]]),
                     "%s wrote outside output %u", n->name, o);
   if (n->op->cost != NULL) {
-    sn__cost cost = {-1, -1};
+    sn__cost cost = {.flops = -1, .bytes = -1};
     n->op->cost(&e, &cost);
     ck_assert_msg(cost.flops >= 0 && cost.bytes >= 0, "%s: cost %g %g", n->name, cost.flops,
                   cost.bytes);

@@ -118,9 +118,10 @@ static sn_status solve_makespan(const sn_instance *in, const sn_instance_options
   }
   for (uint32_t c = 0; c < in->flow->n_classes; c++)
     a->devices[r.devices[c]].bytes += in->flow->class_bytes[c];
-  if (status == SN_OK)
-    status = keep_words(box, "list schedules, then annealing over places and priorities",
-                        r.bound != NULL ? r.bound : "none");
+  char found[120];
+  snprintf(found, sizeof found, "%s%s", r.found,
+           r.annealed ? ", then annealing over places and priorities" : "");
+  if (status == SN_OK) status = keep_words(box, found, r.bound != NULL ? r.bound : "none");
   sn__makespan_free(&r);
   return status;
 }

@@ -244,6 +244,11 @@ static void run(list *l) {
       }
 }
 
+void sn__list_ranks(sn__search *s, int64_t *out_ranks) {
+  list l = {.s = s, .f = s->flow, .nd = (size_t)s->flow->n_devices, .rank = out_ranks};
+  rank_up(&l);
+}
+
 sn_status sn__list_schedule(sn__search *s, sn__list_rule rule, const int64_t *order,
                             int *out_devices, int64_t *out_start) {
   const sn__flow *f = s->flow;

@@ -93,6 +93,8 @@ bool sn__consider(sn__search *s, const int *devices, const int64_t *priorities, 
   s->cost = cost;
   memcpy(s->devices, devices, (size_t)s->flow->n_classes * sizeof *devices);
   s->prioritised = priorities != NULL;
+  s->annealed = s->trying == NULL;
+  if (s->trying != NULL) s->found = s->trying;
   if (priorities != NULL)
     memcpy(s->priorities, priorities, (size_t)s->flow->n_tasks * sizeof *priorities);
   return true;
@@ -127,6 +129,7 @@ static void all_on(const sn__flow *f, int device, int *devices) {
 
 static void try_one_device(sn__search *s, plan *p, sn__makespan_result *out) {
   const sn__flow *f = s->flow;
+  s->trying = "one device";
   out->one_device = -1;
   out->one_device_makespan = INT64_MAX;
   for (int d = 0; d < f->n_devices; d++) {
@@ -160,13 +163,35 @@ static void try_plan(sn__search *s, const plan *p) {
 
 static sn_status try_lists(sn__search *s, plan *p) {
   static const sn__list_rule rules[] = {SN__LIST_HEFT, SN__LIST_PEFT, SN__LIST_ETF};
+  static const char *const names[] = {"HEFT", "PEFT", "earliest task first"};
   for (size_t i = 0; i < sizeof rules / sizeof *rules && s->evals < s->budget; i++) {
+    s->trying = names[i];
     SN_TRY(sn__list_schedule(s, rules[i], NULL, p->devices, p->priorities));
     for (uint32_t t = 0; t < s->flow->n_tasks; t++)
       p->priorities[t] = -p->priorities[t]; /* who starts first */
     try_plan(s, p);
   }
   return SN_OK;
+}
+
+enum { BEAM_MOST = 1024 }; /* evaluations for each of two */
+
+static sn_status try_beams(sn__search *s, plan *p) {
+  int64_t *ranks = sn__calloc((size_t)s->flow->n_tasks + 1, sizeof *ranks);
+  int64_t evals = (s->budget - s->evals) / 8;
+  if (evals > BEAM_MOST) evals = BEAM_MOST;
+  sn_status status = ranks == NULL ? sn_status_out_of_memory() : SN_OK;
+  if (status == SN_OK) sn__list_ranks(s, ranks);
+  for (int copies = 0; status == SN_OK && copies < 2; copies++) {
+    bool found = false;
+    status =
+        sn__beam_schedule(s, copies == 0 ? NULL : ranks, evals, p->devices, p->priorities, &found);
+    for (uint32_t t = 0; t < s->flow->n_tasks; t++)
+      p->priorities[t] = -p->priorities[t];
+    if (status == SN_OK && found) try_plan(s, p);
+  }
+  sn__free(ranks);
+  return status;
 }
 
 /* Classes in the order of their first tasks, cut into pieces of about equal work, one a device. */
@@ -218,6 +243,7 @@ static void order_classes(const sn__flow *f, const uint32_t *tasks, bool *seen, 
  * each, every device has some: what `spread` begins with. */
 static sn_status try_slices(sn__search *s, plan *p) {
   const sn__flow *f = s->flow;
+  s->trying = "pieces of an order";
   size_t nt = (size_t)f->n_tasks + 1, nc = (size_t)f->n_classes + 1;
   uint32_t *tasks = sn__calloc(3 * nt, sizeof *tasks), *order = sn__calloc(nc, sizeof *order);
   int64_t *work = sn__calloc(nc, sizeof *work), total = 0;
@@ -262,6 +288,7 @@ static void try_groups(sn__search *s, plan *p) {
   const uint32_t *groups = s->options->groups;
   uint32_t n = 0;
   int64_t ways = 1;
+  s->trying = "every way to place groups";
   for (uint32_t c = 0; c < f->n_classes; c++) {
     uint32_t g = groups == NULL ? c : groups[c];
     if (g >= n) n = g + 1;
@@ -310,6 +337,7 @@ static sn_status load_best(sn__search *s, plan *p) {
 static sn_status improve(sn__search *s, plan *p, int64_t bound) {
   static const int heats[] = {60, 30, 15, 8};
   int64_t round = (s->budget - s->evals) / 8 + 1;
+  s->trying = NULL;
   for (uint32_t i = 0; s->evals < s->budget && s->cost > bound; i++) {
     int64_t before = s->evals;
     SN_TRY(load_best(s, p));
@@ -413,6 +441,7 @@ static sn_status find_plan(sn__search *s, sn__makespan_result *out) {
       try_groups(s, &p);
       status = try_slices(s, &p);
       if (status == SN_OK) status = try_lists(s, &p);
+      if (status == SN_OK && s->cost > out->lower_bound) status = try_beams(s, &p);
       /* A little of the budget makes a good plan to beat; what is small enough is proved. */
       if (status == SN_OK && s->options->certify) {
         int64_t budget = s->budget;
@@ -420,8 +449,7 @@ static sn_status find_plan(sn__search *s, sn__makespan_result *out) {
         s->budget = s->evals + ((budget - s->evals) / 4 < some ? (budget - s->evals) / 4 : some);
         status = improve(s, &p, out->lower_bound);
         sn__proof proof = {0};
-        if (status == SN_OK)
-          status = sn__exact(s, STEPS_PER_EVAL * (budget - s->evals), &proof);
+        if (status == SN_OK) status = sn__exact(s, STEPS_PER_EVAL * (budget - s->evals), &proof);
         s->proved = proof.proved;
         if (sn__plain_cost(s->cost) && proof.bound > out->lower_bound) {
           out->lower_bound = proof.bound;
@@ -453,6 +481,8 @@ static sn_status hand_over(sn__search *s, sn__makespan_result *out) {
   out->fits = lacking(f, s->peak) == 0;
   out->certified = out->fits && (s->proved || s->cost == out->lower_bound);
   out->evals = s->evals;
+  out->found = s->found;
+  out->annealed = s->annealed;
   out->devices = s->devices;
   s->devices = NULL;
   if (s->prioritised) {

@@ -3,9 +3,10 @@
  * of a placement problem as sn__flow_simulate() judges it; with a lower bound, and a certificate
  * where the search was exhaustive.
  *
- * Candidates (each device alone, list schedules, every way to place a few classes, contiguous
- * pieces of linear orders) are improved by annealing over places and priorities. Decisions are
- * integers and what is spent is counted in simulated steps, so one seed gives one plan anywhere. */
+ * Candidates (each device alone, every way to place a few classes, contiguous pieces of linear
+ * orders, list schedules, a beam search over them) are improved by annealing over places and
+ * priorities. Decisions are integers and what is spent is counted in simulated steps, so one seed
+ * gives one plan anywhere. */
 #ifndef SN_PLACEMENT_MAKESPAN_H
 #define SN_PLACEMENT_MAKESPAN_H
 
@@ -35,6 +36,8 @@ typedef struct sn__makespan_result {
   int one_device;              /* the best single device that fits; -1: none does */
   int64_t one_device_makespan; /* on it; pins are not looked at */
   int64_t evals;               /* spent */
+  const char *found;           /* the candidate that the plan is or comes from, in words; static */
+  bool annealed;               /* it was improved on */
 } sn__makespan_result;
 
 /* `flow` is finished. INVALID: negative evals. OUT_OF_MEMORY: of the host's. A problem that does

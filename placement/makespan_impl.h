@@ -30,6 +30,8 @@ typedef struct sn__search {
   int64_t *priorities;
   bool prioritised; /* false: priorities mean nothing, the longest path goes first */
   int64_t cost;
+  const char *trying, *found; /* what is tried now, and what gave the best plan; static words */
+  bool annealed;              /* the best plan is `found` improved on; set where `trying` is NULL */
   bool proved;       /* the best plan is the best there is */
   int64_t last_step; /* of the plan judged last that was simulated to the end */
 } sn__search;
@@ -73,6 +75,15 @@ typedef enum sn__list_rule { SN__LIST_HEFT, SN__LIST_PEFT, SN__LIST_ETF } sn__li
  * larger the earlier; NULL: the rule's own. OUT_OF_MEMORY. */
 SN_MUST_USE sn_status sn__list_schedule(sn__search *s, sn__list_rule rule, const int64_t *order,
                                         int *out_devices, int64_t *out_start);
+
+/* HEFT's ranks: mean time, mean copies, and the longest of what comes after. By task. */
+void sn__list_ranks(sn__search *s, int64_t *out_ranks);
+
+/* A list schedule that keeps the best of many partial ones, for about as long as `evals` simulated
+ * steps take, which it counts. rank: by task, the larger the sooner; NULL: tails. out_found: false
+ * where there is none: too many tasks may go at once, or classes did not fit. OUT_OF_MEMORY. */
+SN_MUST_USE sn_status sn__beam_schedule(sn__search *s, const int64_t *rank, int64_t evals,
+                                        int *out_devices, int64_t *out_start, bool *out_found);
 
 /* Anneals from the plan given (in place; it ends as the last accepted), spending `evals`. hot and
  * cold: thousandths of the plan's cost that are accepted as a loss at the start and at the end. */

@@ -85,6 +85,8 @@ typedef struct sn_placement_figures {
    * never do. */
   bool any_schedule;
   int super_nodes;   /* what is placed as one: modules with all that follows them */
+  const char *found; /* the candidate that the plan is or comes from: "HEFT"; static */
+  bool annealed;     /* it is that candidate improved on */
   const char *bound; /* which bound lower_bound_ns is, in words: "critical path"; static */
   bool ordered;      /* an order was found that beats longest remaining path first */
 } sn_placement_figures;

@@ -220,6 +220,8 @@ static sn_status fill_figures(sn_placement *pl, const looked_at *l) {
       .any_schedule = r->any_schedule,
       .super_nodes = (int)l->p->n_units,
       .bound = r->bound,
+      .found = r->found,
+      .annealed = r->annealed,
       .ordered = r->priorities != NULL};
   const sn_graph *g = l->p->graph;
   if (g->n_losses > 0)

@@ -231,7 +231,7 @@ END_TEST
 /* ---- larger ones ----------------------------------------------------------------------------- */
 
 START_TEST(planted_optimum) {
-  static const struct { int devices, edges; } rows[] = {{2, 2}, {4, 3}, {16, 3}};
+  static const struct { int devices, edges; } rows[] = {{2, 2}, {4, 3}, {16, 3}, {2, 20}, {8, 20}};
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     int64_t planted = 0;
     sn__flow *f = planted_flow(i + 1, rows[i].devices, 600, rows[i].edges, &planted);
@@ -243,6 +243,7 @@ START_TEST(planted_optimum) {
     ck_assert_int_le(r.makespan * 100, planted * 103);
     ck_assert(r.fits);
     ck_assert_int_le(r.lower_bound, planted);
+    ck_assert_ptr_nonnull(r.found);
     ck_assert_int_eq(r.makespan, again.makespan);
     ck_assert_mem_eq(r.devices, again.devices, f->n_classes * sizeof *r.devices);
     if (r.priorities != NULL)

@@ -127,6 +127,8 @@ sn_status plan_print_json(FILE *out, const sn_placement *placement, const sn_pla
   json_text(&r, r.root, "bound", f->bound);
   json_number(&r, r.root, "bound_ratio",
               f->lower_bound_ns > 0 ? (double)f->predicted_step_ns / (double)f->lower_bound_ns : 1);
+  json_text(&r, r.root, "found", f->found);
+  json_bool(&r, r.root, "annealed", f->annealed);
   json_int(&r, r.root, "super_nodes", f->super_nodes);
   json_bool(&r, r.root, "certified", f->certified);
   json_bool(&r, r.root, "bound_holds_for_waiting", f->any_schedule);

@@ -93,6 +93,7 @@ void plan_show(ui_state *ui, const sn_placement *placement, const sn_plan *plan,
           ms(f->predicted_step_ns), ms(f->lower_bound_ns),
           f->lower_bound_ns > 0 ? (double)f->predicted_step_ns / (double)f->lower_bound_ns : 1,
           f->super_nodes, show_proof(f), one);
+  ui_line(ui, "found by: %s%s", f->found, f->annealed ? ", then annealing" : "");
   ui_line(ui, "what limits it: %s", insight->limit);
   ui_line(ui, "one more device: %s", insight->more);
   costs_show(ui, plan, costs);

@@ -308,6 +308,31 @@ double op_number(const sn_graph *g, const op_values *v, sn_value value, int64_t 
   }
 }
 
+/* ---- parts of checks ------------------------------------------------------------------------ */
+
+void op_differentiate(op_test *t, sn_value sum, sn_graph **out_train, op_values *out) {
+  sn__graph_add_loss(t->graph, NULL, sum, sn__value_at(t->graph, 0), SN_SYMBOL_BATCH, 1);
+  ck_sn_ok(sn_graph_status(t->graph));
+  ck_sn_ok(sn__differentiate(t->graph, out_train));
+  ck_sn_ok(op_run(t, *out_train, NULL, 0, out));
+}
+
+sn_value op_weighted_sum(op_test *t, sn_value y, sn_value r) {
+  return sn__sum_to_shape(t->graph, sn_mul(t->graph, y, r), SN_SCALAR_SHAPE);
+}
+
+sn_value op_gradient(const sn_graph *train, sn_value value) {
+  return sn__gradient_of(train, sn__value_at(train, value.index));
+}
+
+void op_check_mistake(const op_mistake *m) {
+  op_test t;
+  op_test_init(&t, SN_F32, false);
+  m->build(&t);
+  ck_sn_fails(sn_graph_status(t.graph), SN_CODE_INVALID, m->words);
+  op_test_free(&t);
+}
+
 /* ---- whole checks --------------------------------------------------------------------------- */
 
 /* Builds the case and, where something is to be differentiated, its training graph. */

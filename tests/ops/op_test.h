@@ -78,6 +78,21 @@ void op_test_free(op_test *t);
 /* The number at element i of a float value. */
 double op_number(const sn_graph *g, const op_values *v, sn_value value, int64_t i);
 
+/* Adds `sum`, a scalar, as the loss, differentiates and runs; ends the Check test on failure. Free
+ * both. */
+void op_differentiate(op_test *t, sn_value sum, sn_graph **out_train, op_values *out);
+/* sum(y * r) */
+sn_value op_weighted_sum(op_test *t, sn_value y, sn_value r);
+/* The gradient by a value of t->graph. */
+sn_value op_gradient(const sn_graph *train, sn_value value);
+
+/* A graph that some shape rule refuses, and words that the complaint has. */
+typedef struct op_mistake {
+  void (*build)(op_test *t);
+  const char *words;
+} op_mistake;
+void op_check_mistake(const op_mistake *m);
+
 /* ---- whole checks, each ends the Check test on failure ---- */
 
 typedef struct op_case {

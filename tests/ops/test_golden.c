@@ -52,12 +52,9 @@ static const struct {
 
 /* Runs sum(y * r) and its gradient with respect to x. */
 static void differentiate(op_test *t, sn_value y, sn_value r, sn_graph **train, op_values *v) {
-  sn_value product = sn_value_ok(r) ? sn_mul(t->graph, y, r) : y;
-  sn_value sum = sn__sum_to_shape(t->graph, product, SN_SCALAR_SHAPE);
-  sn__graph_add_loss(t->graph, NULL, sum, sn__value_at(t->graph, 0), SN_SYMBOL_BATCH, 1);
-  ck_sn_ok(sn_graph_status(t->graph));
-  ck_sn_ok(sn__differentiate(t->graph, train));
-  ck_sn_ok(op_run(t, *train, NULL, 0, v));
+  sn_value sum =
+      sn_value_ok(r) ? op_weighted_sum(t, y, r) : sn__sum_to_shape(t->graph, y, SN_SCALAR_SHAPE);
+  op_differentiate(t, sum, train, v);
 }
 
 START_TEST(unary) {
@@ -70,8 +67,7 @@ START_TEST(unary) {
   differentiate(&t, y, sn__value_at(t.graph, 0), &train, &v);
   near(unaries[_i].name, &t, train, &v, y, unaries[_i].y, COUNT(unary_x), 1e-6);
   /* q (1 - q) loses a digit where q is near 1. */
-  near("its slope", &t, train, &v, sn__gradient_of(train, sn__value_at(train, x.index)),
-       unaries[_i].d, COUNT(unary_x), 2e-6);
+  near("its slope", &t, train, &v, op_gradient(train, x), unaries[_i].d, COUNT(unary_x), 2e-6);
   op_values_free(&v);
   sn_graph_free(train);
   op_test_free(&t);
@@ -101,8 +97,8 @@ START_TEST(normal_forms) {
   op_values v;
   differentiate(&t, y, r, &train, &v);
   near("output", &t, train, &v, y, _i == 0 ? y_softmax : y_log_softmax, COUNT(rows_x), 1e-6);
-  near("gradient", &t, train, &v, sn__gradient_of(train, sn__value_at(train, x.index)),
-       _i == 0 ? d_softmax : d_log_softmax, COUNT(rows_x), 2e-6);
+  near("gradient", &t, train, &v, op_gradient(train, x), _i == 0 ? d_softmax : d_log_softmax,
+       COUNT(rows_x), 2e-6);
   op_values_free(&v);
   sn_graph_free(train);
   op_test_free(&t);
@@ -138,8 +134,7 @@ START_TEST(loss) {
   ck_sn_ok(sn__differentiate(t.graph, &train));
   ck_sn_ok(op_run(&t, train, NULL, 0, &v));
   near(losses[_i].name, &t, train, &v, l.sum, losses[_i].y, 1, 1e-6);
-  near("its gradient", &t, train, &v, sn__gradient_of(train, sn__value_at(train, x.index)),
-       losses[_i].d, COUNT(rows_x), 1e-6);
+  near("its gradient", &t, train, &v, op_gradient(train, x), losses[_i].d, COUNT(rows_x), 1e-6);
   op_values_free(&v);
   sn_graph_free(train);
   op_test_free(&t);
@@ -284,10 +279,7 @@ static void bad_weights(op_test *t) {
   sn_huber_loss(t->graph, x, x, .weights = x);
 }
 
-static const struct {
-  void (*build)(op_test *t);
-  const char *words;
-} mistakes[] = {
+static const op_mistake mistakes[] = {
     {bad_matmul, "a has 64 columns and b has 32 rows; they must be equal"},
     {bad_matmul_batch, "a has leading dimensions [5] and b has [6]"},
     {bad_bias, "the bias has shape [4]; it must be [3]"},
@@ -310,11 +302,7 @@ static const struct {
 };
 
 START_TEST(shape_error) {
-  op_test t;
-  op_test_init(&t, SN_F32, false);
-  mistakes[_i].build(&t);
-  ck_sn_fails(sn_graph_status(t.graph), SN_CODE_INVALID, mistakes[_i].words);
-  op_test_free(&t);
+  op_check_mistake(&mistakes[_i]);
 }
 END_TEST
 

@@ -87,21 +87,14 @@ START_TEST(as_pytorch) {
     y = pool_of(g, c, x);
   }
   sn_value r = op_data(&t, SN_F32, sn_value_shape(y), c->r.at, c->r.n);
-  sn_value sum = sn__sum_to_shape(g, sn_mul(g, y, r), SN_SCALAR_SHAPE);
-  sn__graph_add_loss(g, NULL, sum, sn__value_at(g, 0), SN_SYMBOL_BATCH, 1);
-  ck_sn_ok(sn_graph_status(g));
   sn_graph *train;
   op_values v;
-  ck_sn_ok(sn__differentiate(g, &train));
-  ck_sn_ok(op_run(&t, train, NULL, 0, &v));
+  op_differentiate(&t, op_weighted_sum(&t, y, r), &train, &v);
   near(c->name, "y", train, &v, y, c->y.at, c->y.n);
-  near(c->name, "dx", train, &v, sn__gradient_of(train, sn__value_at(train, x.index)), c->dx.at,
-       c->dx.n);
+  near(c->name, "dx", train, &v, op_gradient(train, x), c->dx.at, c->dx.n);
   if (c->k.n > 0) {
-    near(c->name, "dkernel", train, &v, sn__gradient_of(train, sn__value_at(train, k.index)),
-         c->dk.at, c->dk.n);
-    near(c->name, "dbias", train, &v, sn__gradient_of(train, sn__value_at(train, b.index)),
-         c->db.at, c->db.n);
+    near(c->name, "dkernel", train, &v, op_gradient(train, k), c->dk.at, c->dk.n);
+    near(c->name, "dbias", train, &v, op_gradient(train, b), c->db.at, c->db.n);
   }
   op_values_free(&v);
   sn_graph_free(train);
@@ -145,26 +138,27 @@ static void same_numbers(const char *what, int64_t n, const double *got, const d
                   "%s[%lld] is %.17g, not %.17g", what, (long long)i, got[i], want[i]);
 }
 
+/* The convolution of these sizes; its image and kernel in x and k. */
+static sn_value conv_of(op_test *t, sn_dtype dtype, const struct sizes *s, sn_value *x,
+                        sn_value *k) {
+  op_test_init(t, dtype, false);
+  t->extents[SN_SYMBOL_BATCH] = s->n;
+  *x = op_param(t, SN_SHAPE(SN_DIM_BATCH, s->h, s->w, s->in), -1, 1);
+  *k = op_param(t, SN_SHAPE(s->kh, s->kw, s->in, s->out), -1, 1);
+  return sn_conv2d_op(t->graph, *x, *k, .stride = {s->sh, s->sw}, .padding = {s->ph, s->pw});
+}
+
 START_TEST(as_loops) {
   const struct sizes *s = &loops[_i];
   op_test t;
-  op_test_init(&t, SN_F64, false);
-  t.extents[SN_SYMBOL_BATCH] = s->n;
-  sn_graph *g = t.graph;
-  sn_value x = op_param(&t, SN_SHAPE(SN_DIM_BATCH, s->h, s->w, s->in), -1, 1);
-  sn_value k = op_param(&t, SN_SHAPE(s->kh, s->kw, s->in, s->out), -1, 1);
-  sn_value y = sn_conv2d_op(g, x, k, .stride = {s->sh, s->sw}, .padding = {s->ph, s->pw});
+  sn_value x, k, y = conv_of(&t, SN_F64, s, &x, &k);
   sn_value r = op_noise(&t, sn_value_shape(y), -1, 1);
-  sn__graph_add_loss(g, NULL, sn__sum_to_shape(g, sn_mul(g, y, r), SN_SCALAR_SHAPE),
-                     sn__value_at(g, 0), SN_SYMBOL_BATCH, 1);
   sn_graph *train;
   op_values v;
-  ck_sn_ok(sn_graph_status(g));
-  ck_sn_ok(sn__differentiate(g, &train));
-  ck_sn_ok(op_run(&t, train, NULL, 0, &v));
+  op_differentiate(&t, op_weighted_sum(&t, y, r), &train, &v);
   const sn_shape out = sn_value_shape(y);
-  sn_value dx = sn__gradient_of(train, sn__value_at(train, x.index));
-  sn_value dk = sn__gradient_of(train, sn__value_at(train, k.index));
+  sn_value dx = op_gradient(train, x);
+  sn_value dk = op_gradient(train, k);
   double *want[] = {calloc(1, v.bytes[y.index]), calloc(1, v.bytes[dx.index]),
                     calloc(1, v.bytes[dk.index])};
   by_loops(s, out.dims[1], out.dims[2], v.data[x.index], v.data[k.index], v.data[r.index], want[0],
@@ -184,22 +178,15 @@ END_TEST
 START_TEST(threads) {
   const struct sizes *s = &loops[_i];
   op_test t;
-  op_test_init(&t, SN_F32, false);
-  t.extents[SN_SYMBOL_BATCH] = s->n;
-  sn_graph *g = t.graph;
-  sn_value x = op_param(&t, SN_SHAPE(SN_DIM_BATCH, s->h, s->w, s->in), -1, 1);
-  sn_value k = op_param(&t, SN_SHAPE(s->kh, s->kw, s->in, s->out), -1, 1);
-  sn_value y = sn_conv2d_op(g, x, k, .stride = {s->sh, s->sw}, .padding = {s->ph, s->pw});
-  op_out(&t, sn_avg_pool2d(g, sn_max_pool2d(g, y, .kernel = {1, 1}), .kernel = {1, 1}));
-  sn__graph_add_loss(g, NULL, t.loss_sum, sn__value_at(g, 0), SN_SYMBOL_BATCH, 1);
+  sn_value x, k, y = conv_of(&t, SN_F32, s, &x, &k);
+  y = sn_max_pool2d(t.graph, y, .kernel = {1, 1});
+  op_out(&t, sn_avg_pool2d(t.graph, y, .kernel = {1, 1}));
   sn_graph *train;
   op_values v[2];
   sn__team *team;
-  ck_sn_ok(sn_graph_status(g));
-  ck_sn_ok(sn__differentiate(g, &train));
+  op_differentiate(&t, t.loss_sum, &train, &v[0]);
   ck_sn_ok(sn__team_create(3, &team));
-  for (int i = 0; i < 2; i++)
-    ck_sn_ok(op_run(&t, train, i == 0 ? NULL : team, 0, &v[i]));
+  ck_sn_ok(op_run(&t, train, team, 0, &v[1]));
   for (size_t i = 1; i < train->n_values; i++)
     if (v[0].data[i] != NULL)
       ck_assert_msg(memcmp(v[0].data[i], v[1].data[i], v[0].bytes[i]) == 0, "'%s' differs",
@@ -236,14 +223,10 @@ START_TEST(image_alone) {
     sn_value y = sn_conv2d_op(g, x, k, .padding = {2, 2}, .stride = {1, 2}, .activation = SN_TANH);
     y = sn_max_pool2d(g, y, .kernel = {3, 3}, .stride = {1, 1}, .padding = {1, 1});
     y = sn_avg_pool2d(g, y, .kernel = {3, 2}, .stride = {1, 1}, .padding = {1, 1});
-    sn__graph_add_loss(g, NULL, sn__sum_to_shape(g, sn_mul(g, y, y), SN_SCALAR_SHAPE),
-                       sn__value_at(g, 0), SN_SYMBOL_BATCH, 1);
     sn_graph *train;
     op_values v;
-    ck_sn_ok(sn_graph_status(g));
-    ck_sn_ok(sn__differentiate(g, &train));
-    ck_sn_ok(op_run(&t, train, NULL, 0, &v));
-    sn_value of[] = {y, sn__gradient_of(train, sn__value_at(train, x.index))};
+    op_differentiate(&t, op_weighted_sum(&t, y, y), &train, &v);
+    sn_value of[] = {y, op_gradient(train, x)};
     for (int i = 0; i < 2; i++) {
       bytes[i] = v.bytes[of[i].index] / (size_t)images;
       kept[alone][i] = malloc(bytes[i]);
@@ -294,7 +277,7 @@ START_TEST(ties) {
   ck_sn_ok(sn_graph_status(g));
   ck_sn_ok(sn__differentiate(g, &train));
   ck_sn_ok(op_run(&t, train, NULL, 0, &values));
-  sn_value dx = sn__gradient_of(train, sn__value_at(train, v.index));
+  sn_value dx = op_gradient(train, v);
   for (int i = 0; i < 16; i++)
     ck_assert_msg(op_number(train, &values, dx, i) == want[i], "dx[%d] is %g", i,
                   op_number(train, &values, dx, i));
@@ -350,10 +333,7 @@ static void bad_count(op_test *t) {
   sn_max_pool2d(t->graph, image(t), .kernel = {3, 3}, .count_include_pad = true);
 }
 
-static const struct {
-  void (*build)(op_test *t);
-  const char *words;
-} mistakes[] = {
+static const op_mistake mistakes[] = {
     {bad_rank, "x has shape [batch, 5, 4]; it must be [batch, height, width, channels]"},
     {bad_symbol, "all but the batch of a fixed size"},
     {bad_channels, "x has 3 channels and the kernel reads 4; they must be equal"},
@@ -370,11 +350,7 @@ static const struct {
 };
 
 START_TEST(shape_error) {
-  op_test t;
-  op_test_init(&t, SN_F32, false);
-  mistakes[_i].build(&t);
-  ck_sn_fails(sn_graph_status(t.graph), SN_CODE_INVALID, mistakes[_i].words);
-  op_test_free(&t);
+  op_check_mistake(&mistakes[_i]);
 }
 END_TEST
 

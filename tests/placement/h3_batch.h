@@ -8,6 +8,20 @@
 #include "models/model.h"
 #include "tests/check_sn.h"
 
+/* A small H3. */
+static const sn_h3_sizes h3_tiny = {.name = "tiny",
+                                    .batch = 9,
+                                    .dense_in = 5,
+                                    .dense_hidden = 7,
+                                    .sequence_in = 3,
+                                    .sequence_units = 4,
+                                    .sequence_longest = 5,
+                                    .set_in = 2,
+                                    .set_hidden = 6,
+                                    .set_largest = 4,
+                                    .trunk = 8,
+                                    .classes = 3};
+
 typedef struct h3_batch {
   int64_t rows;
   float *dense, *sequence, *set;

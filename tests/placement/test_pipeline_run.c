@@ -6,50 +6,15 @@
 #include "layers/layers.h"
 #include "optim/optimize.h"
 #include "placement/microbatch.h"
-#include "placement/trainer.h"
 #include "tests/fail_alloc.h"
 #include "tests/placement/h3_batch.h"
-
-static const sn_h3_sizes tiny = {.name = "tiny",
-                                 .batch = 9,
-                                 .dense_in = 5,
-                                 .dense_hidden = 7,
-                                 .sequence_in = 3,
-                                 .sequence_units = 4,
-                                 .sequence_longest = 5,
-                                 .set_in = 2,
-                                 .set_hidden = 6,
-                                 .set_largest = 4,
-                                 .trunk = 8,
-                                 .classes = 3};
-
-typedef struct setting {
-  const char *devices;
-  sn_pipeline pipeline;
-  int64_t micro_batches;
-  const sn_pin *pins;
-  size_t n_pins;
-} setting;
+#include "tests/placement/settings.h"
 
 static sn_trainer *new_trainer(const sn_graph *g, const setting *s) {
-  sn_trainer_options o = {
-      .struct_size = sizeof o,
-      .devices = s->devices,
-      .threads = 2,
-      .optimizer = {.struct_size = sizeof o.optimizer,
-                    .kind = SN_ADAM,
-                    .learning_rate = 0.01,
-                    .clip_norm = 1},
-      .micro_batches = s->micro_batches,
-      .pipeline = s->pipeline,
-      .seed = 7,
-      .placement = {.struct_size = sizeof o.placement,
-                    .objective = s->n_pins > 0 ? SN_OBJECTIVE_TIME : SN_OBJECTIVE_SPREAD,
-                    .evals = 20,
-                    .pins = s->pins,
-                    .n_pins = s->n_pins}};
+  const sn_optimizer_options adam = {
+      .struct_size = sizeof adam, .kind = SN_ADAM, .learning_rate = 0.01, .clip_norm = 1};
   sn_trainer *t = NULL;
-  ck_sn_ok(sn_trainer_create(g, &o, &t));
+  ck_sn_ok(make_trainer(g, s, &adam, &t));
   return t;
 }
 
@@ -73,11 +38,11 @@ static result train_h3(const setting *s) {
   result out;
   sn_graph *g = NULL;
   ck_sn_ok(sn_graph_create(&g));
-  ck_sn_ok(sn_h3_build(g, &tiny));
+  ck_sn_ok(sn_h3_build(g, &h3_tiny));
   sn_trainer *t = new_trainer(g, s);
   static const int64_t rows[] = {7, 9, 5}; /* the second needs more room than was planned */
   for (int i = 0; i < 3; i++) {
-    h3_batch b = h3_make(g, &tiny, 100 + (uint64_t)i, rows[i], 0);
+    h3_batch b = h3_make(g, &h3_tiny, 100 + (uint64_t)i, rows[i], 0);
     ck_sn_ok(sn_trainer_step(t, b.feeds, 4, &out.losses[i]));
     ck_assert(isfinite(out.losses[i]));
     h3_free(&b);

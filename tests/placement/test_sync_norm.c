@@ -4,19 +4,10 @@
 
 #include "core/op.h"
 #include "layers/layers.h"
-#include "placement/trainer.h"
 #include "tests/placement/h3_batch.h"
+#include "tests/placement/settings.h"
 
 enum { FEATURES = 6, ROWS = 13, STEPS = 2, MOST_VARIABLES = 64 };
-
-typedef struct setting {
-  const char *devices;
-  sn_pipeline pipeline;
-  int64_t micro_batches;
-  const sn_pin *pins;
-  size_t n_pins;
-  bool no_sync;
-} setting;
 
 /* Norms over rows, over elements of ragged rows, one behind the other, and one whose input is also
  * read past it. */
@@ -43,26 +34,9 @@ static void build(sn_graph *g, bool sync, sn_value in[3]) {
   ck_sn_ok(sn_graph_status(g));
 }
 
-static sn_trainer *new_trainer(const sn_graph *g, const setting *s, sn_status *out_status) {
-  sn_trainer_options o = {.struct_size = sizeof o,
-                          .devices = s->devices,
-                          .threads = 2,
-                          .optimizer = {.struct_size = sizeof o.optimizer,
-                                        .kind = SN_SGD,
-                                        .momentum = 0.9,
-                                        .learning_rate = 0.1},
-                          .micro_batches = s->micro_batches,
-                          .pipeline = s->pipeline,
-                          .seed = 7,
-                          .placement = {.struct_size = sizeof o.placement,
-                                        .objective = SN_OBJECTIVE_TIME,
-                                        .evals = 20,
-                                        .pins = s->pins,
-                                        .n_pins = s->n_pins}};
-  sn_trainer *t = NULL;
-  *out_status = sn_trainer_create(g, &o, &t);
-  return t;
-}
+/* One step of it leaves the gradients in the momentum slots. */
+static const sn_optimizer_options sgd = {
+    .struct_size = sizeof sgd, .kind = SN_SGD, .momentum = 0.9, .learning_rate = 0.1};
 
 /* What a run leaves: of each variable and slot (a momentum slot is the gradient after one step). */
 typedef struct result {
@@ -85,14 +59,12 @@ static void free_result(result *r) {
 
 /* `empties`: that many rows at the beginning have no element, so the first micro-batches have none.
  */
-static result train(const setting *s, int steps, int64_t rows, int64_t empties) {
+static result train_one(const setting *s, bool sync, int steps, int64_t rows, int64_t empties) {
   result out = {0};
   sn_value in[3];
-  sn_status status = SN_OK;
   ck_sn_ok(sn_graph_create(&out.graph));
-  build(out.graph, !s->no_sync, in);
-  out.trainer = new_trainer(out.graph, s, &status);
-  ck_sn_ok(status);
+  build(out.graph, sync, in);
+  ck_sn_ok(make_trainer(out.graph, s, &sgd, &out.trainer));
   for (int i = 0; i < steps; i++) {
     uint64_t seed = 40 + (uint64_t)i;
     float *x = h3_normals(seed, 1, rows * FEATURES);
@@ -125,6 +97,10 @@ static result train(const setting *s, int steps, int64_t rows, int64_t empties) 
   return out;
 }
 
+static result train(const setting *s, int steps, int64_t rows, int64_t empties) {
+  return train_one(s, true, steps, rows, empties);
+}
+
 /* The largest ‖a − b‖ / ‖b‖ of any variable or slot. */
 static double apart(const result *a, const result *b, const char **out_name) {
   double worst = 0;
@@ -152,7 +128,7 @@ static const setting whole = {.devices = "cpu:0", .micro_batches = 1};
 static void same_as_whole(int steps, int64_t rows, int64_t empties) {
   result one = train(&whole, steps, rows, empties);
   for (int64_t parts = 2; parts <= 5; parts++) {
-    const setting s = {"cpu:0", SN_PIPELINE_GPIPE, parts, NULL, 0, false};
+    const setting s = {"cpu:0", SN_PIPELINE_GPIPE, parts, NULL, 0};
     result many = train(&s, steps, rows, empties);
     const char *name = "";
     const double worst = apart(&many, &one, &name);
@@ -219,9 +195,8 @@ START_TEST(empty_micro_batches) {
 END_TEST
 
 START_TEST(a_check_that_can_fail) {
-  const setting s = {"cpu:0", SN_PIPELINE_GPIPE, 3, NULL, 0, true};
-  const setting one_alone = {.devices = "cpu:0", .micro_batches = 1, .no_sync = true};
-  result one = train(&one_alone, 1, ROWS, 0), many = train(&s, 1, ROWS, 0);
+  const setting parts = {"cpu:0", SN_PIPELINE_GPIPE, 3, NULL, 0};
+  result one = train_one(&whole, false, 1, ROWS, 0), many = train_one(&parts, false, 1, ROWS, 0);
   result synced = train(&whole, 1, ROWS, 0);
   const char *name = "";
   ck_assert_double_gt(apart(&many, &one, &name), 1e-2);
@@ -238,11 +213,11 @@ START_TEST(same_bits_on_any_placement) {
   static const sn_pin other[] = {{"a", "cpu:1"}, {"b", "cpu:1"}, {"c", "cpu:0"}};
   static const sn_pin three[] = {{"a", "cpu:2"}, {"b", "cpu:0"}, {"c", "cpu:1"}};
   for (int64_t parts = 2; parts <= 4; parts += 2) {
-    const setting settings[] = {{"cpu:0", SN_PIPELINE_GPIPE, parts, NULL, 0, false},
-                                {"cpu*2", SN_PIPELINE_GPIPE, parts, NULL, 0, false},
-                                {"cpu*2", SN_PIPELINE_GPIPE, parts, two, 3, false},
-                                {"cpu*2", SN_PIPELINE_GPIPE, parts, other, 3, false},
-                                {"cpu*3", SN_PIPELINE_GPIPE, parts, three, 3, false}};
+    const setting settings[] = {{"cpu:0", SN_PIPELINE_GPIPE, parts, NULL, 0},
+                                {"cpu*2", SN_PIPELINE_GPIPE, parts, NULL, 0},
+                                {"cpu*2", SN_PIPELINE_GPIPE, parts, two, 3},
+                                {"cpu*2", SN_PIPELINE_GPIPE, parts, other, 3},
+                                {"cpu*3", SN_PIPELINE_GPIPE, parts, three, 3}};
     char first[65] = "";
     for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
       result r = train(&settings[i], STEPS, ROWS, 0);
@@ -257,7 +232,7 @@ END_TEST
 
 /* Fewer rows than micro-batches run as the one batch that they are. */
 START_TEST(few_rows) {
-  const setting s = {"cpu*2", SN_PIPELINE_GPIPE, 5, NULL, 0, false};
+  const setting s = {"cpu*2", SN_PIPELINE_GPIPE, 5, NULL, 0};
   result few = train(&s, STEPS, 4, 0), one = train(&whole, STEPS, 4, 0);
   ck_assert_str_eq(few.hex, one.hex);
   free_result(&few);
@@ -268,18 +243,17 @@ END_TEST
 START_TEST(where_it_cannot_be) {
   sn_value in[3];
   sn_graph *g = NULL;
-  sn_status status = SN_OK;
+  sn_trainer *t = NULL;
   ck_sn_ok(sn_graph_create(&g));
   build(g, true, in);
-  const setting after = {"cpu:0", SN_PIPELINE_NONE, 4, NULL, 0, false};
-  ck_assert_ptr_null(new_trainer(g, &after, &status));
-  ck_sn_fails(status, SN_CODE_INVALID,
+  const setting after = {"cpu:0", SN_PIPELINE_NONE, 4, NULL, 0};
+  ck_sn_fails(make_trainer(g, &after, &sgd, &t), SN_CODE_INVALID,
               "needs all 4 micro-batches before one goes on, and they run one after the other: use "
               "the pipeline gpipe");
   for (int p = SN_PIPELINE_1F1B; p <= SN_PIPELINE_ZERO_BUBBLE; p++) {
-    const setting early = {"cpu*2", (sn_pipeline)p, 4, NULL, 0, false};
-    ck_assert_ptr_null(new_trainer(g, &early, &status));
-    ck_sn_fails(status, SN_CODE_INVALID, "they go back one by one in this pipeline");
+    const setting early = {"cpu*2", (sn_pipeline)p, 4, NULL, 0};
+    ck_sn_fails(make_trainer(g, &early, &sgd, &t), SN_CODE_INVALID,
+                "they go back one by one in this pipeline");
   }
   sn_graph_free(g);
 }

@@ -6,19 +6,6 @@
 #include "placement/trainer.h"
 #include "tests/placement/h3_batch.h"
 
-static const sn_h3_sizes tiny = {.name = "tiny",
-                                 .batch = 6,
-                                 .dense_in = 5,
-                                 .dense_hidden = 7,
-                                 .sequence_in = 3,
-                                 .sequence_units = 4,
-                                 .sequence_longest = 5,
-                                 .set_in = 2,
-                                 .set_hidden = 6,
-                                 .set_largest = 4,
-                                 .trunk = 8,
-                                 .classes = 3};
-
 typedef struct setting {
   const char *devices;
   int threads;
@@ -67,7 +54,7 @@ static void train(const sn_h3_sizes *sizes, const setting *s, int steps, char he
 START_TEST(test_learns) {
   char hex[65];
   double loss;
-  train(&tiny, &(setting){.devices = "cpu:0", .threads = 1}, 60, hex, &loss);
+  train(&h3_tiny, &(setting){.devices = "cpu:0", .threads = 1}, 60, hex, &loss);
   ck_assert_msg(loss < 0.7, "loss %g", loss);
 }
 END_TEST
@@ -75,7 +62,7 @@ END_TEST
 START_TEST(test_same_bits_everywhere) {
   char one[65], other[65];
   double loss;
-  train(&tiny, &(setting){.devices = "cpu:0", .threads = 1}, 4, one, &loss);
+  train(&h3_tiny, &(setting){.devices = "cpu:0", .threads = 1}, 4, one, &loss);
   static const sn_pin a[] = {{"sequence", "cpu:1"}},
                       b[] = {{"dense", "cpu:1"}, {"trunk", "cpu:0"}, {"set", "cpu:2"}},
                       c[] = {{"trunk", "cpu:1"}, {"sequence/lstm", "cpu:1"}};
@@ -90,7 +77,7 @@ START_TEST(test_same_bits_everywhere) {
       {"cpu*2", 2, SN_OBJECTIVE_TIME, c, 2, 0, 0},
   };
   for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
-    train(&tiny, &settings[i], 4, other, &loss);
+    train(&h3_tiny, &settings[i], 4, other, &loss);
     ck_assert_msg(strcmp(one, other) == 0, "setting %zu (%s): other parameters", i,
                   settings[i].devices);
   }
@@ -100,13 +87,13 @@ END_TEST
 START_TEST(test_micro_batches) {
   char one[65], other[65];
   double whole, parts;
-  train(&tiny, &(setting){.devices = "cpu:0", .threads = 1, .rows = 7}, 1, one, &whole);
-  train(&tiny, &(setting){.devices = "cpu:0", .threads = 1, .rows = 7, .micro_batches = 3}, 1, one,
-        &parts);
+  train(&h3_tiny, &(setting){.devices = "cpu:0", .threads = 1, .rows = 7}, 1, one, &whole);
+  train(&h3_tiny, &(setting){.devices = "cpu:0", .threads = 1, .rows = 7, .micro_batches = 3}, 1,
+        one, &parts);
   ck_assert_msg(fabs(whole - parts) <= 1e-6 * fabs(whole), "%.9g and %.9g", whole, parts);
-  train(&tiny, &(setting){.devices = "cpu:0", .threads = 1, .rows = 7, .micro_batches = 3}, 4, one,
-        &parts);
-  train(&tiny,
+  train(&h3_tiny, &(setting){.devices = "cpu:0", .threads = 1, .rows = 7, .micro_batches = 3}, 4,
+        one, &parts);
+  train(&h3_tiny,
         &(setting){.devices = "cpu*3",
                    .threads = 3,
                    .objective = SN_OBJECTIVE_SPREAD,
@@ -121,7 +108,7 @@ START_TEST(test_mistakes) {
   sn_graph *g = NULL;
   sn_trainer *t = NULL;
   ck_sn_ok(sn_graph_create(&g));
-  ck_sn_ok(sn_h3_build(g, &tiny));
+  ck_sn_ok(sn_h3_build(g, &h3_tiny));
   sn_pin pin = {"sequense", "cpu:0"};
   sn_trainer_options o = {
       .struct_size = sizeof o, .devices = "cpu*2", .placement = {.pins = &pin, .n_pins = 1}};
@@ -138,10 +125,10 @@ START_TEST(test_bad_feeds) {
   sn_graph *g = NULL;
   sn_trainer *t = NULL;
   ck_sn_ok(sn_graph_create(&g));
-  ck_sn_ok(sn_h3_build(g, &tiny));
+  ck_sn_ok(sn_h3_build(g, &h3_tiny));
   sn_trainer_options o = {.struct_size = sizeof o, .threads = 1, .micro_batches = _i == 0 ? 1 : 3};
   ck_sn_ok(sn_trainer_create(g, &o, &t));
-  h3_batch b = h3_make(g, &tiny, 1, 6, 1);
+  h3_batch b = h3_make(g, &h3_tiny, 1, 6, 1);
   sn_feed feeds[4];
   double loss = 0;
 

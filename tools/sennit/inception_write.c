@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/sennit/inception_write.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/stat.h>
-
-#include "core/alloc.h"
-#include "tools/sennit/h5_out.h"
+#include "tools/sennit/bench_write.h"
 #include "tools/sennit/inception_work.h"
 
-static sn_status write_data(const char *path, const sn_inception_sizes *s, int64_t rows) {
+static sn_status write_data(const char *path, const void *sizes, int64_t rows) {
+  const sn_inception_sizes *s = sizes;
   inception_work w;
   SN_TRY(inception_work_make(NULL, s, rows, 0, &w));
   h5_out *f = NULL;
@@ -25,8 +20,8 @@ static sn_status write_data(const char *path, const sn_inception_sizes *s, int64
   return status;
 }
 
-/* Every class is named, so that the head has all of them whatever rows were drawn. */
-static void put_model(FILE *f, const sn_inception_sizes *s) {
+static void put_model(FILE *f, const void *sizes) {
+  const sn_inception_sizes *s = sizes;
   fprintf(f,
           "# Inception, size %s: the work of `sennit bench inception --size %s` as a model file.\n"
           "inputs:\n"
@@ -35,35 +30,13 @@ static void put_model(FILE *f, const sn_inception_sizes *s) {
           s->name, s->name, (long long)s->stem, (long long)s->reduce);
   for (int64_t i = 0; i < s->blocks; i++)
     fprintf(f, "%s%lld", i > 0 ? ", " : "", (long long)s->filters);
-  fprintf(f, "], max_pool: [1], pool: mean, normalize: none}\n"
-             "outputs:\n  outcome:\n    path: /outcome\n    task: classification\n    labels: [");
-  for (int64_t k = 0; k < s->classes; k++)
-    fprintf(f, "%s%s%lld", k > 0 ? "," : "",
-            k == 0        ? ""
-            : k % 20 == 0 ? "\n             "
-                          : " ",
-            (long long)k);
-  fprintf(f, "]\ntrain: {optimizer: adam, learning_rate: 0.001, batch: %lld, epochs: 3}\n",
+  fprintf(f, "], max_pool: [1], pool: mean, normalize: none}\n");
+  bench_write_outcome(f, s->classes);
+  fprintf(f, "train: {optimizer: adam, learning_rate: 0.001, batch: %lld, epochs: 3}\n",
           (long long)s->batch);
 }
 
-static sn_status write_model(const char *path, const sn_inception_sizes *s) {
-  FILE *f = fopen(path, "w");
-  if (f == NULL) return sn_status_make(SN_CODE_IO, "%s: cannot write: %s", path, strerror(errno));
-  put_model(f, s);
-  bool wrote = ferror(f) == 0;
-  wrote = fclose(f) == 0 && wrote;
-  return wrote ? SN_OK : sn_status_make(SN_CODE_IO, "%s: cannot write: %s", path, strerror(errno));
-}
-
 sn_status inception_write(const char *folder, const sn_inception_sizes *s, int64_t batches) {
-  if (mkdir(folder, 0777) != 0 && errno != EEXIST)
-    return sn_status_make(SN_CODE_IO, "%s: cannot make the folder: %s", folder, strerror(errno));
-  char *data = sn__format("%s/data.h5", folder), *model = sn__format("%s/model.yaml", folder);
-  sn_status status = data == NULL || model == NULL ? sn_status_out_of_memory()
-                                                   : write_data(data, s, batches * s->batch);
-  if (status == SN_OK) status = write_model(model, s);
-  sn__free(data);
-  sn__free(model);
-  return status;
+  static const bench_writer writer = {write_data, put_model};
+  return bench_write(folder, &writer, s, batches * s->batch);
 }

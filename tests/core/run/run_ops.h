@@ -32,6 +32,17 @@ static sn_status like_first(sn__infer *c) {
   return SN_OK;
 }
 
+/* No gradient, version 1; what else a row says comes last. */
+#define RUN_OP(op, least, most, outputs, rule, words, ...)                                         \
+  static const sn_op_def op_##op = {.name = #op,                                                   \
+                                    .version = 1,                                                  \
+                                    .min_inputs = least,                                           \
+                                    .max_inputs = most,                                            \
+                                    .n_outputs = outputs,                                          \
+                                    .infer = rule,                                                 \
+                                    .doc = words,                                                  \
+                                    __VA_ARGS__};
+
 /* out = tanh of the sum of all inputs, each as a ring; may overwrite input 0; has a workspace. */
 static sn_status mix_cpu(const sn__exec *e) {
   float *sums = e->workspace;
@@ -51,17 +62,8 @@ static sn_status mix_cpu(const sn__exec *e) {
 static size_t mix_workspace(const sn__exec *e) {
   return (size_t)count_of(&e->out[0]) * sizeof(float);
 }
-static const sn_op_def op_mix = {.name = "mix",
-                                 .version = 1,
-                                 .min_inputs = 1,
-                                 .max_inputs = -1,
-                                 .n_outputs = 1,
-                                 .flags = SN_OP_NO_GRAD,
-                                 .infer = like_first,
-                                 .inplace = {1},
-                                 .workspace = mix_workspace,
-                                 .cpu = mix_cpu,
-                                 .doc = "tanh of a sum"};
+RUN_OP(mix, 1, -1, 1, like_first, "tanh of a sum", .inplace = {1}, .workspace = mix_workspace,
+       .cpu = mix_cpu, .flags = SN_OP_NO_GRAD)
 
 /* Two outputs; the second may overwrite input 0. */
 static sn_status pair_cpu(const sn__exec *e) {
@@ -73,39 +75,17 @@ static sn_status pair_cpu(const sn__exec *e) {
   }
   return SN_OK;
 }
-static const sn_op_def op_pair = {.name = "pair",
-                                  .version = 1,
-                                  .min_inputs = 1,
-                                  .max_inputs = 1,
-                                  .n_outputs = 2,
-                                  .flags = SN_OP_NO_GRAD,
-                                  .infer = like_first,
-                                  .inplace = {0, 1},
-                                  .cpu = pair_cpu,
-                                  .doc = "half of it, and it minus one"};
+RUN_OP(pair, 1, 1, 2, like_first, "half of it, and it minus one", .inplace = {0, 1},
+       .cpu = pair_cpu, .flags = SN_OP_NO_GRAD)
 
-static const sn_op_def op_view = {.name = "view",
-                                  .version = 1,
-                                  .min_inputs = 1,
-                                  .max_inputs = 1,
-                                  .n_outputs = 1,
-                                  .flags = SN_OP_NO_GRAD | SN_OP_VIEW,
-                                  .infer = like_first,
-                                  .doc = "the same bytes"};
+RUN_OP(view, 1, 1, 1, like_first, "the same bytes", .flags = SN_OP_NO_GRAD | SN_OP_VIEW)
 
 static sn_status copy_cpu(const sn__exec *e) {
   memcpy(e->out[0].data, e->in[0].data, (size_t)count_of(&e->out[0]) * sizeof(float));
   return SN_OK;
 }
-static const sn_op_def op_copy = {.name = "copy",
-                                  .version = 1,
-                                  .min_inputs = 1,
-                                  .max_inputs = 1,
-                                  .n_outputs = 1,
-                                  .flags = SN_OP_NO_GRAD | SN_OP_COPY,
-                                  .infer = like_first,
-                                  .cpu = copy_cpu,
-                                  .doc = "to another device"};
+RUN_OP(copy, 1, 1, 1, like_first, "to another device", .flags = SN_OP_NO_GRAD | SN_OP_COPY,
+       .cpu = copy_cpu)
 
 /* variable -= gradient / 10, in place. */
 static sn_status assign_cpu(const sn__exec *e) {
@@ -114,16 +94,8 @@ static sn_status assign_cpu(const sn__exec *e) {
     out_data(e, 0)[i] = in_data(e, 0)[i] - 0.1f * (m > 0 ? in_data(e, 1)[i % m] : 0.0f);
   return SN_OK;
 }
-static const sn_op_def op_assign = {.name = "assign",
-                                    .version = 1,
-                                    .min_inputs = 2,
-                                    .max_inputs = 2,
-                                    .n_outputs = 1,
-                                    .flags = SN_OP_NO_GRAD | SN_OP_COMMIT,
-                                    .infer = like_first,
-                                    .commits = {1},
-                                    .cpu = assign_cpu,
-                                    .doc = "writes a variable"};
+RUN_OP(assign, 2, 2, 1, like_first, "writes a variable", .flags = SN_OP_NO_GRAD | SN_OP_COMMIT,
+       .commits = {1}, .cpu = assign_cpu)
 
 /* Sum of all elements, times the sum of the ints of input 1 when there are any: to see offsets. */
 static sn_status total_infer(sn__infer *c) {
@@ -141,30 +113,14 @@ static sn_status total_cpu(const sn__exec *e) {
   *out_data(e, 0) = sum;
   return SN_OK;
 }
-static const sn_op_def op_total = {.name = "total",
-                                   .version = 1,
-                                   .min_inputs = 1,
-                                   .max_inputs = 2,
-                                   .n_outputs = 1,
-                                   .flags = SN_OP_NO_GRAD,
-                                   .infer = total_infer,
-                                   .cpu = total_cpu,
-                                   .doc = "sum"};
+RUN_OP(total, 1, 2, 1, total_infer, "sum", .cpu = total_cpu, .flags = SN_OP_NO_GRAD)
 
 static sn_status log_cpu(const sn__exec *e) {
   for (int64_t i = 0; i < count_of(&e->out[0]); i++)
     out_data(e, 0)[i] = logf(in_data(e, 0)[i]);
   return SN_OK;
 }
-static const sn_op_def op_log = {.name = "log",
-                                 .version = 1,
-                                 .min_inputs = 1,
-                                 .max_inputs = 1,
-                                 .n_outputs = 1,
-                                 .flags = SN_OP_NO_GRAD,
-                                 .infer = like_first,
-                                 .cpu = log_cpu,
-                                 .doc = "natural logarithm"};
+RUN_OP(log, 1, 1, 1, like_first, "natural logarithm", .cpu = log_cpu, .flags = SN_OP_NO_GRAD)
 
 /* 1 when all inputs are finite: u8. */
 static sn_status finite_infer(sn__infer *c) {
@@ -179,15 +135,8 @@ static sn_status finite_cpu(const sn__exec *e) {
   *(uint8_t *)e->out[0].data = ok;
   return SN_OK;
 }
-static const sn_op_def op_finite = {.name = "finite",
-                                    .version = 1,
-                                    .min_inputs = 1,
-                                    .max_inputs = -1,
-                                    .n_outputs = 1,
-                                    .flags = SN_OP_NO_GRAD,
-                                    .infer = finite_infer,
-                                    .cpu = finite_cpu,
-                                    .doc = "whether all is finite"};
+RUN_OP(finite, 1, -1, 1, finite_infer, "whether all is finite", .cpu = finite_cpu,
+       .flags = SN_OP_NO_GRAD)
 
 /* Fails when told to. */
 static _Atomic int failing;
@@ -196,15 +145,8 @@ static sn_status fragile_cpu(const sn__exec *e) {
   memmove(e->out[0].data, e->in[0].data, (size_t)count_of(&e->out[0]) * sizeof(float));
   return SN_OK;
 }
-static const sn_op_def op_fragile = {.name = "fragile",
-                                     .version = 1,
-                                     .min_inputs = 1,
-                                     .max_inputs = 1,
-                                     .n_outputs = 1,
-                                     .flags = SN_OP_NO_GRAD,
-                                     .infer = like_first,
-                                     .cpu = fragile_cpu,
-                                     .doc = "fails when told to"};
+RUN_OP(fragile, 1, 1, 1, like_first, "fails when told to", .cpu = fragile_cpu,
+       .flags = SN_OP_NO_GRAD)
 
 /* Every test file that includes this is a program of its own, with this table. */
 const sn_op_def *const sn__op_table[] = {&op_mix,   &op_pair, &op_view,   &op_copy,   &op_assign,

@@ -81,19 +81,19 @@ static sn_status place_once(const sn__place_request *r, bool last, uint64_t *byt
   sn_status status = SN_OK;
   if (!a.plan.fits && o->recompute == SN_RECOMPUTE_AUTO)
     status = try_recompute(&a, &choice, &cause);
+  bool near = false; /* a limit: what is far from all of them fits in any case */
   if (status == SN_OK) status = sn__place_peaks(&a, bytes, NULL);
-  for (int d = 0; d < r->topology->n_devices; d++) /* what the memory plan needs beside */
-    bytes[d] += r->topology->devices[d].memory_bytes - r->limits[d];
+  for (int d = 0; status == SN_OK && d < r->topology->n_devices; d++) {
+    near |= r->limits[d] != 0 && bytes[d] > r->limits[d] / 4;
+    bytes[d] += r->topology->devices[d].memory_bytes - r->limits[d]; /* what the plan adds to it */
+  }
   if (status == SN_OK && !a.plan.fits) status = sn__place_refuse(&a, bytes);
   sn_placement *pl = status == SN_OK ? sn__calloc(1, sizeof *pl) : NULL;
   if (status == SN_OK)
     status = pl == NULL ? sn_status_out_of_memory() : sn_topology_copy(r->topology, &pl->topology);
   if (status == SN_OK)
     status = sn__placement_describe(pl, &a, cause != NULL ? cause : "as asked for");
-  uint64_t limits = 0;
-  for (int d = 0; d < r->topology->n_devices; d++)
-    limits |= r->limits[d];
-  if (status == SN_OK && limits != 0) {
+  if (status == SN_OK && near) {
     status = sn__placement_plan_bytes(pl, r, bytes);
     bool over = false;
     for (int d = 0; status == SN_OK && d < r->topology->n_devices; d++) {

@@ -43,7 +43,8 @@ struct sn_trainer {
   uint32_t *part_inputs; /* [micro_batches * n_inputs] values in it, by the model's inputs */
   uint64_t seed;
   bool check;
-  bool joined; /* some node needs all micro-batches at once (sn__micro_total) */
+  bool in_parts; /* whole batches do not fit: memory is for micro-batches one after the other */
+  bool joined;   /* some node needs all micro-batches at once (sn__micro_total) */
   program programs[N_PROGRAMS];
   sn_extent *largest;      /* by symbol of the model: what was reserved so far; 0: nothing */
   sn_extent *largest_part; /* the same of micro-batches in a pipeline */
@@ -117,7 +118,8 @@ static sn_status program_graph(sn_trainer *t, int which, sn_graph **out_placed) 
 }
 
 static size_t known_extents(const sn_trainer *t, int which, sn_extent *out) {
-  const sn_extent *largest = which == PIPELINE ? t->largest_part : t->largest;
+  bool part = which == PIPELINE || (t->in_parts && is_training(which));
+  const sn_extent *largest = part ? t->largest_part : t->largest;
   size_t n = 0;
   for (size_t s = 0; which != CHECK && s < t->n_symbols; s++)
     if (largest[s].count > 0) out[n++] = largest[s];
@@ -192,17 +194,50 @@ static sn_status note_extents(sn_trainer *t, const sn_extent *extents, size_t n)
   return SN_OK;
 }
 
-/* For parts of the largest batch, or of a usual one. */
-static sn_status place_pipeline(sn_trainer *t, const sn_graph *train,
-                                const sn_place_options *options) {
-  sn_graph *unrolled = NULL;
+/* By symbol: a part of the largest batch, or of a usual one. */
+static int64_t *part_extents(const sn_trainer *t) {
   int64_t *part = sn__calloc(t->n_symbols + 1, sizeof *part), parts = t->micro_batches;
-  if (part == NULL) return sn_status_out_of_memory();
-  for (size_t s = 0; s < t->n_symbols; s++) {
+  for (size_t s = 0; part != NULL && s < t->n_symbols; s++) {
     const sn__symbol *symbol = &t->model->symbols[s];
     int64_t count = t->largest[s].count > 0 ? t->largest[s].count : sn__usual_extent(symbol);
     part[s] = symbol->kind == SN_SYMBOL_LONGEST ? count : count / parts + (count % parts != 0);
   }
+  return part;
+}
+
+/* Micro-batches one after the other: where a whole batch fits as it is, it says where everything
+ * goes; else its parts do, with what may be recomputed. */
+static sn_status place_parts(sn_trainer *t, const sn_graph *train,
+                             const sn_place_options *options) {
+  sn_place_options whole = *options;
+  if (whole.recompute == SN_RECOMPUTE_AUTO) whole.recompute = SN_RECOMPUTE_NONE;
+  sn_status status = sn_place(train, t->topology, &whole, &t->placement);
+  if (sn_status_code(status) != SN_CODE_OUT_OF_MEMORY) return status;
+  sn_status_free(status);
+  sn_graph *last = NULL; /* it has what gradients are added up in */
+  int64_t *part = part_extents(t);
+  if (part == NULL) return sn_status_out_of_memory();
+  sn_place_options parts = *options;
+  parts.extents = part;
+  parts.n_extents = t->n_symbols;
+  status = sn_training_graph(t->model, &t->optimizer, SN_TRAIN_LAST, &last);
+  if (status == SN_OK)
+    status = sn_status_context(sn_place(last, t->topology, &parts, &t->placement),
+                               "one of %lld micro-batches", (long long)t->micro_batches);
+  t->in_parts = true;
+  for (size_t s = 0; s < t->n_symbols; s++)
+    if (t->largest[s].count > 0) t->largest_part[s].count = part[s];
+  sn_graph_free(last);
+  sn__free(part);
+  return status;
+}
+
+/* For parts of the largest batch, or of a usual one. */
+static sn_status place_pipeline(sn_trainer *t, const sn_graph *train,
+                                const sn_place_options *options) {
+  sn_graph *unrolled = NULL;
+  int64_t *part = part_extents(t);
+  if (part == NULL) return sn_status_out_of_memory();
   sn_status status = unrolled_graph(t, &unrolled);
   if (status == SN_OK)
     status = sn__micro_place(train, unrolled, t->topology, options, part, rule_of(t), t->seed,
@@ -229,6 +264,8 @@ static sn_status decide_placement(sn_trainer *t, const sn_trainer_options *o) {
   }
   if (status == SN_OK && t->pipeline != SN_PIPELINE_NONE)
     status = place_pipeline(t, train, &options);
+  else if (status == SN_OK && t->micro_batches > 1)
+    status = place_parts(t, train, &options);
   else if (status == SN_OK)
     status = sn_place(train, t->topology, &options, &t->placement);
   if (status == SN_OK) status = sn_store_create(train, t->seed, &t->store);
@@ -453,7 +490,7 @@ void sn_trainer_watch(sn_trainer *t, sn_step_watcher watcher, void *user) {
 /* A batch that is going to be cut is checked as a whole first: offsets and weights are read before
  * any session sees them. */
 static sn_status weigh_whole_batch(sn_trainer *t, const sn_feed *feeds, size_t n_feeds) {
-  int which = t->pipeline != SN_PIPELINE_NONE ? CHECK : SN_TRAIN_FIRST;
+  int which = t->pipeline != SN_PIPELINE_NONE || t->in_parts ? CHECK : SN_TRAIN_FIRST;
   SN_TRY(need_program(t, which));
   sn_step_args args = {.struct_size = sizeof args, .feeds = feeds, .n_feeds = n_feeds};
   SN_TRY(sn_status_context(sn__session_measure(t->programs[which].session, &args), "step"));
@@ -568,6 +605,11 @@ sn_status sn_trainer_step(sn_trainer *t, const sn_feed *feeds, size_t n_feeds, d
   SN_TRY(make_room(t, n_feeds, rows, parts));
   if (t->pipeline != SN_PIPELINE_NONE && parts == t->micro_batches)
     return step_pipeline(t, feeds, n_feeds, rows, out_losses);
+  for (int64_t part = 0; t->in_parts && part < parts; part++) {
+    cut_feeds(t, feeds, n_feeds, part * rows / parts, (part + 1) * rows / parts, t->feeds,
+              t->offsets);
+    note_parts(t, t->feeds, n_feeds);
+  }
   for (int64_t part = 0; part < parts; part++) {
     SN_TRY(step_part(t, feeds, n_feeds, rows, part, parts));
     add_losses(t, t->sums, out_losses);
@@ -595,7 +637,7 @@ double sn_trainer_loss_weight(const sn_trainer *t, size_t loss) {
 sn_status sn_trainer_reserve(sn_trainer *t, const sn_extent *extents, size_t n_extents) {
   SN_TRY(note_extents(t, extents, n_extents));
   for (int i = 0; i < PIPELINE; i++) /* a pipeline's parts make their own room */
-    if (t->programs[i].session != NULL)
+    if (t->programs[i].session != NULL && !(t->in_parts && is_training(i)))
       SN_TRY(sn_session_reserve(t->programs[i].session, extents, n_extents));
   return SN_OK;
 }

@@ -1,39 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lower bounds on a step: no plan takes less. */
-#include "core/alloc.h"
+/* Lower bounds on a step: no plan that fits takes less, whether it waits on purpose or not. */
+#include "placement/bound_work.h"
 #include "placement/makespan_impl.h"
 
-static int64_t least_ns(const sn__flow *f, uint32_t t) {
-  int64_t least = SN__FLOW_NEVER;
-  int pin = f->class_pin[f->task_class[t]];
-  for (int d = 0; d < f->n_devices; d++) {
-    int64_t ns = f->task_ns[(size_t)t * (size_t)f->n_devices + (size_t)d];
-    if ((pin < 0 || pin == d) && ns < least) least = ns;
-  }
-  return least;
-}
-
-static int64_t critical_path(const sn__flow *f, int64_t *end) {
+static int64_t path(const sn__windows *w) {
   int64_t longest = 0;
-  for (uint32_t i = 0; i < f->n_tasks; i++) {
-    uint32_t t = f->topological[i];
-    end[t] += least_ns(f, t); /* from its start */
-    if (end[t] > longest) longest = end[t];
-    for (uint32_t o = f->first_output[t]; o < f->first_output[t + 1]; o++)
-      for (uint32_t r = f->first_reader[f->outputs[o]]; r < f->first_reader[f->outputs[o] + 1]; r++)
-        if (end[t] > end[f->reads[r].task]) end[f->reads[r].task] = end[t];
-    for (uint32_t o = f->first_order[t]; o < f->first_order[t + 1]; o++)
-      if (f->orders[o].reads == 0 && end[t] > end[f->orders[o].after])
-        end[f->orders[o].after] = end[t];
-  }
+  for (uint32_t t = 0; t < w->n; t++)
+    if (w->head[t] + w->ns[t] + w->tail[t] > longest) longest = w->head[t] + w->ns[t] + w->tail[t];
   return longest;
-}
-
-static int64_t work(const sn__flow *f) {
-  int64_t sum = 0;
-  for (uint32_t t = 0; t < f->n_tasks; t++)
-    sum += least_ns(f, t);
-  return sum / f->n_devices + (sum % f->n_devices != 0);
 }
 
 static int64_t largest_class(const sn__flow *f) {
@@ -50,21 +24,52 @@ static int64_t largest_class(const sn__flow *f) {
   return most;
 }
 
+typedef struct best {
+  int64_t ns;
+  const char *name;
+} best;
+
+/* Of equal ones the first stays: from the plainest on. */
+static void raise(best *b, int64_t ns, const char *name) {
+  if (ns > b->ns) *b = (best){ns, name};
+}
+
+/* How many tasks before each are looked at together: what takes a tenth of a second at most. */
+static uint32_t near_of(const sn__flow *f) {
+  enum { MOST = 128, WORK = 600000 };
+  uint32_t near = WORK / (f->n_tasks + 1);
+  return near < MOST ? near : MOST;
+}
+
+static sn_status of_windows(const sn__flow *f, best *b) {
+  sn__windows w;
+  int64_t ns = 0;
+  SN_TRY(sn__windows_create(f, 0, &w));
+  raise(b, path(&w), "critical path");
+  sn__windows_free(&w);
+  SN_TRY(sn__windows_create(f, near_of(f), &w));
+  raise(b, path(&w),
+        w.memory ? "critical path, with copies that joins and memory force"
+                 : "critical path, with copies that joins force");
+  sn_status status = sn__bound_crossing(f, &w, &ns);
+  raise(b, ns, "a copy that memory forces");
+  if (status == SN_OK) status = sn__bound_windows(f, &w, &ns);
+  raise(b, ns, "work between earliest starts and shortest ends");
+  if (status == SN_OK) status = sn__bound_energy(f, &w, b->ns, &ns);
+  raise(b, ns, "work that must run in a stretch of time");
+  sn__windows_free(&w);
+  return status;
+}
+
 sn_status sn__makespan_bound(const sn__flow *f, int64_t *out_bound, const char **out_name) {
-  int64_t *end = sn__calloc((size_t)f->n_tasks + 1, sizeof *end);
-  if (end == NULL) return sn_status_out_of_memory();
-  const struct {
-    int64_t bound;
-    const char *name;
-  } all[] = {{critical_path(f, end), "critical path"},
-             {work(f), "work"},
-             {largest_class(f), "largest class"}};
-  sn__free(end);
-  *out_bound = -1;
-  for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-    if (all[i].bound > *out_bound) {
-      *out_bound = all[i].bound;
-      *out_name = all[i].name;
-    }
+  best b = {-1, "nothing takes time"};
+  int64_t ns = 0;
+  bool memory = false;
+  SN_TRY(sn__bound_shared(f, &ns, &memory));
+  raise(&b, ns, memory ? "work, shared out within memory" : "work");
+  raise(&b, largest_class(f), "largest class");
+  SN_TRY(of_windows(f, &b));
+  *out_bound = b.ns;
+  *out_name = b.name;
   return SN_OK;
 }

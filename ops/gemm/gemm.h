@@ -7,7 +7,17 @@
  * packed. The order is fixed: k is cut at multiples of SN__GEMM_KC; within a cut, one chain of
  * multiply-adds (fused where the instruction set has them) from zero in rising k; the cuts' sums
  * are added to C in rising order; then the bias; then the activation. Every kernel here keeps that
- * order, so the choice among them is free. */
+ * order, so the choice among them is free.
+ *
+ * With `compute` SN_BF16 the same holds, where k is cut at multiples of SN__GEMM_KC_BF16, with the
+ * unit that makes these products in place of the instruction set. A and B are rounded to the
+ * nearest bf16, ties to even (NaN stays NaN, what is less than the smallest normal number is zero);
+ * products of these are exact in f32 and added up in f32. The order within a cut is the unit's own:
+ *   plain        one chain in rising k
+ *   AVX512_BF16  one chain of pairs of neighbours in k, added as VDPBF16PS does
+ *   AMX          one chain of dots of 32 neighbours in k, added as TDPBF16PS does
+ * so that these three differ in the last places from each other; one unit gives the same bits on
+ * every machine that has it. Sums less than the smallest normal number may become zero. */
 #ifndef SN_OPS_GEMM_GEMM_H
 #define SN_OPS_GEMM_GEMM_H
 

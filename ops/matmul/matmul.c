@@ -2,6 +2,8 @@
 /* Matrix products with transposes, batches, bias and activation. */
 #include "ops/matmul/matmul.h"
 
+#include "ops/gemm/gemm.h"
+
 /* ---- shape rule ----------------------------------------------------------------------------- */
 
 typedef struct sides {
@@ -135,9 +137,8 @@ static void cost(const sn__exec *e, sn__cost *out) {
   sn__matmul_plan p = sn__matmul_plan_of(e);
   out->flops = 2.0 * (double)p.batch * (double)p.m * (double)p.n * (double)p.k;
   out->bytes = sn__cost_bytes(e);
-  out->bf16_flops = sn__is_bf16(e->out[0].dtype, ((const sn__matmul_attrs *)e->attrs)->precision)
-                        ? out->flops
-                        : 0;
+  const bool bf16 = sn__is_bf16(e->out[0].dtype, ((const sn__matmul_attrs *)e->attrs)->precision);
+  out->bf16_flops = bf16 && sn__gemm_rounds(p.n, p.k) ? out->flops : 0;
 }
 
 static const sn__attr_def attrs[] = {

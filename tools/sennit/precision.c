@@ -8,8 +8,8 @@ const char *const precision_words[] = {"f32", "bf16", "fp16", NULL};
 sn_status precision_check(sn_config_precision precision) {
   if (precision != SN_CONFIG_PRECISION_FP16) return SN_OK;
   return sn_status_make(SN_CODE_CONFIG,
-                        "precision fp16: no device of this version computes it, and its range is "
-                        "too small for gradients; use bf16, which has the range of f32");
+                        "precision fp16: no device here computes it; use bf16, which has the range "
+                        "of f32, so that nothing needs scaling");
 }
 
 void precision_set(sn_graph *graph, sn_config_precision precision) {

@@ -92,9 +92,8 @@ sn_status sn__orders_create(sn__search *s, sn__bounder *b, sn__orders **out_orde
   o->next = sn__calloc(o->x->most_edges, sizeof *o->next);
   o->first_must = sn__calloc(most + 1, sizeof *o->first_must);
   o->must = sn__calloc(o->x->most_edges, sizeof *o->must);
-  o->seen = sn__calloc(SEEN_MOST, sizeof *o->seen);
-  bool ok = o->priorities && o->rank && o->head && o->first_next && o->next && o->first_must &&
-            o->must && o->seen;
+  bool ok =
+      o->priorities && o->rank && o->head && o->first_next && o->next && o->first_must && o->must;
   if (!ok) {
     sn__orders_free(o);
     return sn_status_out_of_memory();
@@ -403,7 +402,8 @@ static void link_edges(sn__orders *o) {
 bool sn__orders_search(sn__orders *o, const int *devices, int64_t *budget) {
   const sn__jobs *x = o->x;
   moment *m = moment_at(o, 0);
-  if (x->n > JOBS_MOST || m == NULL) return false;
+  if (o->seen == NULL) o->seen = sn__calloc(SEEN_MOST, sizeof *o->seen);
+  if (x->n > JOBS_MOST || m == NULL || o->seen == NULL) return false;
   o->devices = devices;
   o->budget = budget;
   o->spent = false;

@@ -162,6 +162,7 @@ static sn__flow *twin_flow(uint64_t seed) {
 
 typedef struct counts {
   int placements, tight_quick, tight_deep;
+  int proved, waiting; /* plans; those that no schedule with waits beats either */
   int problems, better_path, better_work, better_windows, better_energy, better_crossing;
 } counts;
 
@@ -181,6 +182,26 @@ static int64_t path_of(const sn__windows *w) {
   for (uint32_t t = 0; t < w->n; t++)
     if (w->head[t] + w->ns[t] + w->tail[t] > most) most = w->head[t] + w->ns[t] + w->tail[t];
   return most;
+}
+
+/* What plans say of themselves, with little to spend and with enough: a bound that holds for every
+ * schedule does, and a plan at such a bound is the best there is. */
+static void check_plans(const sn__flow *f, int64_t least, counts *c) {
+  const int64_t evals[] = {20, 4000};
+  for (size_t i = 0; i < 2; i++) {
+    sn__makespan_options o = {.evals = evals[i], .seed = 1, .certify = true};
+    sn__makespan_result r;
+    ck_sn_ok(sn__makespan_solve(f, &o, &r));
+    ck_assert(r.fits);
+    ck_assert_int_ge(r.makespan, least);
+    ck_assert_int_le(r.lower_bound, r.makespan);
+    if (r.any_schedule) ck_assert_int_le(r.lower_bound, least);
+    if (r.certified) ck_assert_int_eq(r.lower_bound, r.makespan);
+    if (i == 1) ck_assert(r.certified);
+    c->proved += r.certified;
+    c->waiting += r.certified && r.any_schedule;
+    sn__makespan_free(&r);
+  }
 }
 
 /* Bounds that know no placement, each by itself, against the best schedule of the best placement.
@@ -294,7 +315,10 @@ START_TEST(bounds_are_below_every_schedule) {
     devices[0] = 0;
     remake(x, devices);
     ck_assert_int_le(sn__bound_quick(b), half);
-    if (least < INT64_MAX) check_problem(f, least, &c);
+    if (least < INT64_MAX) {
+      check_problem(f, least, &c);
+      if (seed % 6 == 0 || seed % 16 == 4) check_plans(f, least, &c);
+    }
     sn__bounder_free(b);
     sn__jobs_free(x);
     sn__flow_free(f);
@@ -303,7 +327,9 @@ START_TEST(bounds_are_below_every_schedule) {
          "%d, energy %d, a crossing %d\n",
          c.problems, c.better_path, c.better_work, c.better_windows, c.better_energy,
          c.better_crossing);
+  printf("%d plans certified, %d of them for schedules that wait, too\n", c.proved, c.waiting);
   ck_assert_int_ge(c.problems, 1000);
+  ck_assert_int_lt(c.waiting, c.proved);
   ck_assert(c.better_path > 0 && c.better_work > 0 && c.better_windows > 0);
   ck_assert(c.better_energy > 0 && c.better_crossing > 0);
   printf("%d placements: the quick bound is the least step of %d, the deep one of %d\n",

@@ -36,6 +36,9 @@ typedef struct annealing {
   link *path;
   uint32_t n_path;
   bool stale; /* path is of an earlier plan */
+  sn__flow_history *history;
+  int64_t *class_ns; /* [n_classes * n_devices] */
+  int64_t *load;     /* [n_devices] */
   change places[CLUSTER_MOST], order[2];
   uint32_t n_places, n_order;
   int32_t loss[TABLE]; /* -ln((i + 1/2) / TABLE) in 1/65536 */
@@ -113,10 +116,17 @@ static void find_path(annealing *a) {
 
 /* ---- moves ---------------------------------------------------------------------------------- */
 
+static void shift_class(annealing *a, uint32_t c, int d) {
+  const int64_t *ns = &a->class_ns[(size_t)c * (size_t)a->f->n_devices];
+  a->load[a->devices[c]] -= ns[a->devices[c]];
+  a->load[d] += ns[d];
+  a->devices[c] = d;
+}
+
 static void put_class(annealing *a, uint32_t c, int d) {
   if (a->n_places == CLUSTER_MOST || a->devices[c] == d || !sn__allowed(a->f, c, d)) return;
   a->places[a->n_places++] = (change){c, a->devices[c]};
-  a->devices[c] = d;
+  shift_class(a, c, d);
 }
 
 static void put_priority(annealing *a, uint32_t t, int64_t priority) {
@@ -128,7 +138,7 @@ static void put_priority(annealing *a, uint32_t t, int64_t priority) {
 static void undo(annealing *a) {
   while (a->n_places > 0) {
     change *c = &a->places[--a->n_places];
-    a->devices[c->what] = (int)c->was;
+    shift_class(a, c->what, (int)c->was);
   }
   while (a->n_order > 0) {
     change *c = &a->order[--a->n_order];
@@ -236,6 +246,23 @@ static void any_move(annealing *a) {
 
 /* ---- annealing ------------------------------------------------------------------------------- */
 
+/* What a device has to do takes longer than that: nothing has to be simulated. */
+static bool overloads(const annealing *a, int64_t bar) {
+  for (uint32_t i = 0; i < a->n_places && sn__plain_cost(bar); i++)
+    if (a->load[a->devices[a->places[i].what]] > bar) return true;
+  return false;
+}
+
+static int64_t judge(annealing *a, int64_t bar) {
+  uint32_t classes[CLUSTER_MOST], tasks[2];
+  for (uint32_t i = 0; i < a->n_places; i++)
+    classes[i] = a->places[i].what;
+  for (uint32_t i = 0; i < a->n_order; i++)
+    tasks[i] = a->order[i].what;
+  const sn__flow_changes changes = {classes, a->n_places, tasks, a->n_order};
+  return sn__judge_change(a->s, a->history, a->devices, a->priorities, &changes, bar, &a->trial);
+}
+
 static void attempt(annealing *a, int64_t temperature) {
   if (sn__draw(a->s, 2) == 0)
     guided_move(a);
@@ -243,11 +270,12 @@ static void attempt(annealing *a, int64_t temperature) {
     any_move(a);
   if (a->n_places == 0 && a->n_order == 0) return;
   int64_t bar = a->cost + (sn__plain_cost(a->cost) ? drawn_loss(a, temperature) : 0);
-  int64_t cost = sn__judge(a->s, a->devices, a->priorities, bar, &a->trial);
+  int64_t cost = overloads(a, bar) ? INT64_MAX : judge(a, bar);
   if (cost > bar) {
     undo(a);
     return;
   }
+  sn__flow_history_keep(a->history);
   sn__consider(a->s, a->devices, a->priorities, cost);
   sn__trace swap = a->now;
   a->now = a->trial;
@@ -260,12 +288,13 @@ static void attempt(annealing *a, int64_t temperature) {
 static void anneal(annealing *a, int64_t evals, int hot, int cold) {
   sn__search *s = a->s;
   int64_t end = s->evals + evals < s->budget ? s->evals + evals : s->budget, begin = s->evals;
-  a->cost = sn__judge(s, a->devices, a->priorities, 0, &a->now);
+  a->cost = sn__judge_change(s, a->history, a->devices, a->priorities, NULL, 0, &a->now);
+  sn__flow_history_keep(a->history);
   sn__consider(s, a->devices, a->priorities, a->cost);
   a->stale = true;
   int64_t step = s->last_step;
-  /* Moves that change nothing are not counted; there cannot be many in a row, but all classes may
-   * be pinned. */
+  /* Moves that change nothing, or are seen to be bad without simulating, are not counted; there
+   * cannot be many in a row, but all classes may be pinned. */
   for (int64_t idle = 0; s->evals < end && idle < 1000;) {
     int64_t before = s->evals;
     int64_t left = (end - s->evals) * 1024 / (end - begin + 1);
@@ -277,6 +306,20 @@ static void anneal(annealing *a, int64_t evals, int hot, int cold) {
   }
 }
 
+static bool weigh_classes(annealing *a) {
+  const sn__flow *f = a->f;
+  size_t nd = (size_t)f->n_devices;
+  a->class_ns = sn__calloc((size_t)f->n_classes * nd + 1, sizeof *a->class_ns);
+  a->load = sn__calloc(nd, sizeof *a->load);
+  if (a->class_ns == NULL || a->load == NULL) return false;
+  for (uint32_t c = 0; c < f->n_classes; c++) {
+    for (size_t d = 0; d < nd; d++)
+      a->class_ns[c * nd + d] = sn__flow_class_ns(f, c, (int)d);
+    a->load[a->devices[c]] += a->class_ns[c * nd + (size_t)a->devices[c]];
+  }
+  return true;
+}
+
 sn_status sn__anneal(sn__search *s, int *devices, int64_t *priorities, int64_t evals, int hot,
                      int cold) {
   annealing a = {.s = s, .f = s->flow, .devices = devices, .priorities = priorities};
@@ -284,14 +327,17 @@ sn_status sn__anneal(sn__search *s, int *devices, int64_t *priorities, int64_t e
   bool ok = sn__trace_create(s->flow->n_tasks, &a.now);
   ok = sn__trace_create(s->flow->n_tasks, &a.trial) && ok;
   a.path = sn__calloc((size_t)s->flow->n_tasks + 1, sizeof *a.path);
-  if (!ok || a.path == NULL) {
-    status = sn_status_out_of_memory();
-  } else if (s->flow->n_devices > 1 && s->flow->n_tasks > 0) {
+  ok = weigh_classes(&a) && ok && a.path != NULL;
+  status = ok ? sn__flow_history_create(s->simulator, &a.history) : sn_status_out_of_memory();
+  if (status == SN_OK && s->flow->n_devices > 1 && s->flow->n_tasks > 0) {
     fill_losses(&a);
     anneal(&a, evals, hot, cold);
   }
   sn__trace_free(&a.now);
   sn__trace_free(&a.trial);
+  sn__flow_history_free(a.history);
+  sn__free(a.class_ns);
+  sn__free(a.load);
   sn__free(a.path);
   return status;
 }

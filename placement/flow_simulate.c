@@ -1,74 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A step of a placement problem on a clock, without allocating. */
-#include "placement/flow_simulate.h"
+#include "placement/flow_simulate_impl.h"
 
 #include <assert.h>
 #include <string.h>
 
 #include "core/alloc.h"
 
-enum { WORDS = 4 }; /* of 64 devices each */
-
-/* In a ready heap: the largest key first, equals by item. In a heap of arrivals the key is minus
- * the time. */
-typedef struct entry {
-  int64_t key;
-  uint64_t item; /* task, or value * n_devices + destination */
-} entry;
-
-typedef struct heap {
-  entry *items;
-  uint32_t count;
-} heap;
-
-struct sn__flow_simulator {
-  const sn__flow *flow;
-  int64_t *tails;    /* [n_tasks] */
-  uint32_t *inputs;  /* [n_tasks] what each waits for when all values from the start are there */
-  uint32_t *sources; /* values that are there from the start and read */
-  uint32_t n_sources;
-  uint32_t *first_attached; /* [n_values + 1] orders that may wait for a copy of the value */
-  uint32_t *attached;
-  /* The step being simulated. */
-  const int *devices;
-  const int64_t *keys; /* by task: what the heaps go by */
-  sn__flow_step *step;
-  int64_t now;
-  uint16_t *device;  /* [n_tasks] */
-  uint32_t *waiting; /* [n_tasks] */
-  int64_t *ranks;    /* [n_tasks] scratch when there are no priorities */
-  heap *ready;       /* [n_devices] */
-  entry *ready_items;
-  heap *copies;   /* [n_devices] waiting copies to it, with copies_queue */
-  heap arrivals;  /* copies under way, without */
-  int64_t *ends;  /* [2 * n_devices] of what runs on compute and copy queues; INT64_MAX: idle */
-  uint64_t *runs; /* [2 * n_devices] which task or copy */
-  uint64_t idle[WORDS], some[WORDS], copy_idle[WORDS], copy_some[WORDS];
-  uint32_t *ended; /* [n_tasks] scratch: views that end with something */
-  uint32_t n_ended;
-  uint32_t done;
-  bool watched; /* memory, in this step */
-  uint32_t *
-      uses; /* NULL: no value has bytes; [n_values * n_devices] readers still to come, for memory */
-  uint64_t *live; /* [n_devices] */
-};
-
 /* ---- heaps ---------------------------------------------------------------------------------- */
 
-static inline bool before(entry a, entry b) {
+static inline bool before(sn__entry a, sn__entry b) {
   return a.key != b.key ? a.key > b.key : a.item < b.item;
 }
 
-static inline void push(heap *h, entry e) {
+static inline void push(sn__heap *h, sn__entry e) {
   uint32_t i = h->count++;
   for (; i > 0 && before(e, h->items[(i - 1) / 2]); i = (i - 1) / 2)
     h->items[i] = h->items[(i - 1) / 2];
   h->items[i] = e;
 }
 
-static inline uint64_t pop(heap *h) {
+static inline uint64_t pop(sn__heap *h) {
   uint64_t top = h->items[0].item;
-  entry last = h->items[--h->count];
+  sn__entry last = h->items[--h->count];
   uint32_t i = 0;
   for (;;) {
     uint32_t c = 2 * i + 1;
@@ -164,11 +118,13 @@ static bool allocate(sn__flow_simulator *s) {
   s->copies = sn__calloc(nd, sizeof *s->copies);
   s->ends = sn__calloc(2 * nd, sizeof *s->ends);
   s->runs = sn__calloc(2 * nd, sizeof *s->runs);
+  s->total = sn__calloc(nd, sizeof *s->total);
+  s->worked = sn__calloc(nd, sizeof *s->worked);
   s->ended = sn__calloc(nt, sizeof *s->ended);
   s->live = sn__calloc(nd, sizeof *s->live);
   bool ok = s->tails && s->inputs && s->sources && s->first_attached && s->device && s->waiting &&
             s->ranks && s->ready && s->ready_items && s->copies && s->ends && s->runs && s->ended &&
-            s->live;
+            s->total && s->worked && s->live;
   if (!ok) return false;
   bool bytes = false;
   for (uint32_t v = 0; !bytes && v < f->n_values; v++)
@@ -201,10 +157,11 @@ void sn__flow_simulator_free(sn__flow_simulator *s) {
   if (s == NULL) return;
   for (int d = 0; s->copies != NULL && d < s->flow->n_devices; d++)
     sn__free(s->copies[d].items);
-  void *const arrays[] = {
-      s->tails,   s->inputs, s->sources, s->first_attached, s->attached, s->device,
-      s->waiting, s->ranks,  s->ready,   s->ready_items,    s->copies,   s->arrivals.items,
-      s->ends,    s->runs,   s->ended,   s->uses,           s->live};
+  void *const arrays[] = {s->tails,    s->inputs,      s->sources, s->first_attached,
+                          s->attached, s->device,      s->waiting, s->ranks,
+                          s->ready,    s->ready_items, s->copies,  s->arrivals.items,
+                          s->ends,     s->runs,        s->ended,   s->total,
+                          s->worked,   s->uses,        s->live};
   for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
     sn__free(arrays[i]);
   sn__free(s);
@@ -295,7 +252,7 @@ static uint32_t bytes_read(const sn__flow_simulator *s, uint32_t value, int d) {
   return value;
 }
 
-static uint32_t *uses_of(const sn__flow_simulator *s, uint32_t value, int d) {
+uint32_t *sn__flow_uses(const sn__flow_simulator *s, uint32_t value, int d) {
   return &s->uses[(size_t)bytes_read(s, value, d) * (size_t)s->flow->n_devices + (size_t)d];
 }
 
@@ -303,22 +260,26 @@ static void begin_memory(sn__flow_simulator *s) {
   const sn__flow *f = s->flow;
   size_t nd = (size_t)f->n_devices;
   memset(s->live, 0, nd * sizeof *s->live);
-  for (uint32_t c = 0; c < f->n_classes; c++)
-    s->live[s->devices[c]] += f->class_bytes[c];
-  memcpy(s->step->peak_bytes, s->live, nd * sizeof *s->live);
+  memset(s->step->peak_bytes, 0, nd * sizeof *s->live);
   if (s->uses == NULL) return; /* no value has bytes */
   memset(s->uses, 0, (size_t)f->n_values * nd * sizeof *s->uses);
   for (uint32_t v = 0; v < f->n_values; v++) {
     int home = s->devices[f->value_class[v]];
-    uint64_t to[WORDS] = {0}; /* a copy reads its value at the source */
+    uint64_t to[SN__WORDS] = {0}; /* a copy reads its value at the source */
     for (uint32_t r = f->first_reader[v]; r < f->first_reader[v + 1]; r++) {
       int d = s->device[f->reads[r].task];
-      if (!f->task_view[f->reads[r].task]) ++*uses_of(s, v, d);
+      if (!f->task_view[f->reads[r].task]) ++*sn__flow_uses(s, v, d);
       if (d != home) set_bit(to, d);
     }
-    for (int w = 0; w < WORDS; w++)
-      if (to[w] != 0) *uses_of(s, v, home) += (uint32_t)__builtin_popcountll(to[w]);
+    for (int w = 0; w < SN__WORDS; w++)
+      if (to[w] != 0) *sn__flow_uses(s, v, home) += (uint32_t)__builtin_popcountll(to[w]);
   }
+}
+
+/* What is there for the whole step. */
+void sn__flow_add_classes(const sn__flow_simulator *s, uint64_t *peak_bytes) {
+  for (uint32_t c = 0; c < s->flow->n_classes; c++)
+    peak_bytes[s->devices[c]] += s->flow->class_bytes[c];
 }
 
 static void grow_live(sn__flow_simulator *s, uint32_t value, int d) {
@@ -348,7 +309,7 @@ static void end_memory(sn__flow_simulator *s, uint32_t task, int d) {
     drop_use(s, f->inputs[i], d);
   for (uint32_t o = f->first_output[task]; o < f->first_output[task + 1]; o++) {
     uint32_t v = f->outputs[o]; /* what nobody reads is there while it is made */
-    if (f->value_base[v] == SN__FLOW_NONE && *uses_of(s, v, d) == 0)
+    if (f->value_base[v] == SN__FLOW_NONE && *sn__flow_uses(s, v, d) == 0)
       s->live[d] -= f->value_bytes[v];
   }
 }
@@ -357,17 +318,18 @@ static void end_memory(sn__flow_simulator *s, uint32_t task, int d) {
 
 static inline void settle(sn__flow_simulator *s, uint32_t task) {
   if (--s->waiting[task] > 0) return;
+  if (s->came != NULL) s->came[task] = s->now;
   if (s->flow->task_view[task]) {
     s->ended[s->n_ended++] = task;
     return;
   }
   int d = s->device[task];
-  push(&s->ready[d], (entry){s->keys[task], task});
+  push(&s->ready[d], (sn__entry){s->keys[task], task});
   set_bit(s->some, d);
 }
 
 /* A copy's longest remaining path. */
-static int64_t copy_key(const sn__flow_simulator *s, uint32_t value, int to, int64_t ns) {
+int64_t sn__flow_copy_key(const sn__flow_simulator *s, uint32_t value, int to, int64_t ns) {
   const sn__flow *f = s->flow;
   int64_t key = 0;
   for (uint32_t r = f->first_reader[value]; r < f->first_reader[value + 1]; r++)
@@ -384,6 +346,20 @@ static int64_t copy_key(const sn__flow_simulator *s, uint32_t value, int to, int
   return key + ns;
 }
 
+/* Ranks of what waits for this copy decide from now on. */
+static void note_key(sn__flow_simulator *s, uint64_t copy) {
+  const sn__flow *f = s->flow;
+  uint32_t value = (uint32_t)(copy / (uint64_t)f->n_devices);
+  int to = (int)(copy % (uint64_t)f->n_devices);
+  for (uint32_t r = f->first_reader[value]; r < f->first_reader[value + 1]; r++)
+    if (s->device[f->reads[r].task] == to && s->keyed[f->reads[r].task] > s->now)
+      s->keyed[f->reads[r].task] = s->now;
+  for (uint32_t i = s->first_attached[value]; i < s->first_attached[value + 1]; i++) {
+    uint32_t after = f->orders[s->attached[i]].after;
+    if (s->keyed[after] > s->now) s->keyed[after] = s->now;
+  }
+}
+
 static void begin_copy(sn__flow_simulator *s, uint32_t value, int from, int to) {
   const sn__flow *f = s->flow;
   int64_t ns = sn__flow_copy_ns(f, value, from, to);
@@ -392,17 +368,21 @@ static void begin_copy(sn__flow_simulator *s, uint32_t value, int from, int to) 
   s->step->copy_bytes += f->value_bytes[value];
   if (!f->copies_queue) {
     if (s->watched) grow_live(s, value, to);
-    push(&s->arrivals, (entry){-(s->now + ns), copy});
+    push(&s->arrivals, (sn__entry){-(s->now + ns), copy});
     return;
   }
-  push(&s->copies[to], (entry){copy_key(s, value, to, ns), copy});
+  push(&s->copies[to], (sn__entry){sn__flow_copy_key(s, value, to, ns), copy});
   set_bit(s->copy_some, to);
+  if (s->keyed == NULL || s->copies[to].count < 2) return;
+  if (s->copies[to].count == 2)
+    note_key(s, s->copies[to].items[copy == s->copies[to].items[0].item].item);
+  note_key(s, copy);
 }
 
 /* A value is there: its readers at home, and copies to wherever else it is read. */
 static inline void deliver(sn__flow_simulator *s, uint32_t value, int d) {
   const sn__flow *f = s->flow;
-  uint64_t to[WORDS] = {0};
+  uint64_t to[SN__WORDS] = {0};
   bool away = false;
   for (uint32_t r = f->first_reader[value]; r < f->first_reader[value + 1]; r++) {
     uint32_t x = f->reads[r].task;
@@ -414,7 +394,7 @@ static inline void deliver(sn__flow_simulator *s, uint32_t value, int d) {
       set_bit(to, at);
     }
   }
-  for (int w = 0; away && w < WORDS; w++)
+  for (int w = 0; away && w < SN__WORDS; w++)
     for (uint64_t left = to[w]; left != 0; left &= left - 1)
       begin_copy(s, value, d, w * 64 + __builtin_ctzll(left));
 }
@@ -464,14 +444,17 @@ static void end_copy(sn__flow_simulator *s, uint64_t copy) {
 static bool start_ready(sn__flow_simulator *s) {
   const sn__flow *f = s->flow;
   int nd = f->n_devices;
-  for (int w = 0; w < WORDS && w * 64 < nd; w++) {
+  for (int w = 0; w < SN__WORDS && w * 64 < nd; w++) {
     for (uint64_t left = s->idle[w] & s->some[w]; left != 0; left &= left - 1) {
       int d = w * 64 + __builtin_ctzll(left);
       uint32_t t = (uint32_t)pop(&s->ready[d]);
       int64_t ns = task_ns(f, t, d);
       if (s->ready[d].count == 0) clear_bit(s->some, d);
       clear_bit(s->idle, d);
-      if (s->now + s->tails[t] > s->step->cutoff) return false;
+      if (s->now + s->tails[t] > s->step->cutoff ||
+          s->now + s->total[d] - s->worked[d] > s->step->cutoff)
+        return false;
+      s->worked[d] += ns;
       s->ends[d] = s->now + ns;
       if (s->step->previous != NULL) s->step->previous[t] = (uint32_t)s->runs[d];
       s->runs[d] = t;
@@ -520,7 +503,7 @@ static void end_moment(sn__flow_simulator *s, int queues) {
 }
 
 /* Everything idle, nothing done, heaps with room for what each device will see. */
-static void reset(sn__flow_simulator *s) {
+void sn__flow_reset(sn__flow_simulator *s) {
   const sn__flow *f = s->flow;
   size_t nd = (size_t)f->n_devices;
   s->now = 0;
@@ -533,13 +516,16 @@ static void reset(sn__flow_simulator *s) {
     s->ready[d].count = s->copies[d].count = 0;
     s->ends[d] = s->ends[nd + d] = INT64_MAX;
     s->runs[d] = SN__FLOW_NONE;
+    s->total[d] = s->worked[d] = 0;
   }
   for (uint32_t t = 0; t < f->n_tasks; t++) {
-    s->device[t] = (uint16_t)s->devices[f->task_class[t]];
-    s->ready[s->device[t]].count++;
+    int d = s->devices[f->task_class[t]];
+    s->device[t] = (uint16_t)d;
+    s->ready[d].count++;
+    s->total[d] += task_ns(f, t, d);
   }
   memcpy(s->waiting, s->inputs, (size_t)f->n_tasks * sizeof *s->waiting);
-  entry *items = s->ready_items;
+  sn__entry *items = s->ready_items;
   for (size_t d = 0; d < nd; d++) {
     s->ready[d].items = items;
     items += s->ready[d].count;
@@ -549,7 +535,7 @@ static void reset(sn__flow_simulator *s) {
 
 /* What is there when the step begins: tasks that wait for nothing, copies of values that were there
  * before. */
-static void begin(sn__flow_simulator *s) {
+void sn__flow_begin(sn__flow_simulator *s) {
   const sn__flow *f = s->flow;
   for (uint32_t i = 0; i < s->n_sources; i++) {
     uint32_t v = s->sources[i];
@@ -567,17 +553,26 @@ static void begin(sn__flow_simulator *s) {
   end_views(s);
 }
 
-static bool run(sn__flow_simulator *s) {
+int64_t sn__flow_run(sn__flow_simulator *s) {
   int queues = s->flow->copies_queue ? 2 * s->flow->n_devices : s->flow->n_devices;
-  begin(s);
-  if (!start_ready(s)) return false;
+  if (!start_ready(s)) return INT64_MAX;
   for (int64_t next; (next = next_moment(s, queues)) != INT64_MAX;) {
+    if (s->history != NULL && s->done >= s->mark && next > s->now) sn__flow_history_mark(s);
     s->now = next;
     end_moment(s, queues);
-    if (!start_ready(s)) return false;
+    if (!start_ready(s)) return INT64_MAX;
   }
   assert(s->done == s->flow->n_tasks); /* sn__flow_finish() refuses cycles */
-  return true;
+  return s->now;
+}
+
+void sn__flow_key(sn__flow_simulator *s, const int64_t *priorities) {
+  const sn__flow *f = s->flow;
+  s->keys = priorities == NULL ? s->ranks : priorities;
+  if (priorities == NULL && one_queue(s))
+    memset(s->ranks, 0, (size_t)f->n_tasks * sizeof *s->ranks);
+  else if (priorities == NULL || f->copies_queue)
+    sn__flow_ranks(f, s->devices, s->ranks);
 }
 
 void sn__flow_simulate(sn__flow_simulator *s, const int *devices, const int64_t *priorities,
@@ -589,15 +584,13 @@ void sn__flow_simulate(sn__flow_simulator *s, const int *devices, const int64_t 
   step->copy_time = 0;
   step->copy_bytes = 0;
   if (cutoff == 0) step->cutoff = INT64_MAX;
-  reset(s);
-  s->keys = priorities == NULL ? s->ranks : priorities;
-  if (priorities == NULL && one_queue(s))
-    memset(s->ranks, 0, (size_t)f->n_tasks * sizeof *s->ranks);
-  else if (priorities == NULL || f->copies_queue)
-    sn__flow_ranks(f, devices, s->ranks);
+  sn__flow_reset(s);
+  sn__flow_key(s, priorities);
   if (step->busy != NULL) memset(step->busy, 0, (size_t)f->n_devices * sizeof *step->busy);
   s->watched = step->peak_bytes != NULL && s->uses != NULL;
   if (step->peak_bytes != NULL) begin_memory(s);
-  step->makespan = run(s) ? s->now : INT64_MAX;
+  sn__flow_begin(s);
+  step->makespan = sn__flow_run(s);
+  if (step->peak_bytes != NULL) sn__flow_add_classes(s, step->peak_bytes);
   step->cutoff = cutoff;
 }

@@ -57,8 +57,9 @@ static int idle_devices(const sn__search *s, const int *devices) {
   return n < s->most_used ? s->most_used - n : 0;
 }
 
-int64_t sn__judge(sn__search *s, const int *devices, const int64_t *priorities, int64_t cutoff,
-                  const sn__trace *trace) {
+int64_t sn__judge_change(sn__search *s, sn__flow_history *history, const int *devices,
+                         const int64_t *priorities, const sn__flow_changes *changes, int64_t cutoff,
+                         const sn__trace *trace) {
   sn__flow_step step = {.cutoff = cutoff};
   uint64_t lack = lacking_before(s, devices);
   int64_t base = 0;
@@ -76,7 +77,10 @@ int64_t sn__judge(sn__search *s, const int *devices, const int64_t *priorities, 
     step.previous = trace->previous;
   }
   if (s->over_time) step.peak_bytes = s->peak;
-  sn__flow_simulate(s->simulator, devices, priorities, &step);
+  if (history != NULL)
+    sn__flow_history_simulate(history, devices, priorities, changes, &step);
+  else
+    sn__flow_simulate(s->simulator, devices, priorities, &step);
   if (step.makespan == INT64_MAX) return INT64_MAX;
   s->last_step = step.makespan;
   if (s->over_time && base < LACKING) {
@@ -86,6 +90,11 @@ int64_t sn__judge(sn__search *s, const int *devices, const int64_t *priorities, 
   if (base >= LACKING) return base;
   if (base > 0) return base + (step.makespan < IDLE_EACH ? step.makespan : IDLE_EACH - 1);
   return step.makespan;
+}
+
+int64_t sn__judge(sn__search *s, const int *devices, const int64_t *priorities, int64_t cutoff,
+                  const sn__trace *trace) {
+  return sn__judge_change(s, NULL, devices, priorities, NULL, cutoff, trace);
 }
 
 bool sn__consider(sn__search *s, const int *devices, const int64_t *priorities, int64_t cost) {

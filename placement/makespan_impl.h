@@ -3,7 +3,7 @@
 #ifndef SN_PLACEMENT_MAKESPAN_IMPL_H
 #define SN_PLACEMENT_MAKESPAN_IMPL_H
 
-#include "placement/flow_simulate.h"
+#include "placement/flow_history.h"
 #include "placement/makespan.h"
 
 /* What happened in a simulated step, for the search to be guided by. */
@@ -32,8 +32,8 @@ typedef struct sn__search {
   int64_t cost;
   const char *trying, *found; /* what is tried now, and what gave the best plan; static words */
   bool annealed;              /* the best plan is `found` improved on; set where `trying` is NULL */
-  bool proved;       /* the best plan is the best there is */
-  int64_t last_step; /* of the plan judged last that was simulated to the end */
+  bool proved;                /* the best plan is the best there is */
+  int64_t last_step;          /* of the plan judged last that was simulated to the end */
 } sn__search;
 
 /* A number in [0, below): a splitmix64 stream. */
@@ -62,6 +62,10 @@ static inline bool sn__allowed(const sn__flow *f, uint32_t class_, int device) {
  */
 int64_t sn__judge(sn__search *s, const int *devices, const int64_t *priorities, int64_t cutoff,
                   const sn__trace *trace);
+/* The same by a history. changes: from the plan that it keeps; NULL: everything. */
+int64_t sn__judge_change(sn__search *s, sn__flow_history *history, const int *devices,
+                         const int64_t *priorities, const sn__flow_changes *changes, int64_t cutoff,
+                         const sn__trace *trace);
 /* A cost that is a step: nothing lacks. */
 static inline bool sn__plain_cost(int64_t cost) {
   return cost <= SN__FLOW_TIME_MOST;

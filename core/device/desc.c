@@ -48,12 +48,13 @@ static double cpu_flops_per_thread(void) {
 }
 
 /* The same of bf16 operands, rounding them included; tried: 300-700e9 with AMX for products of 64
- * rows and more, of 32 deep and more. */
+ * rows and more, of 32 deep and more; 60e9 with AVX512_BF16 on the same processor (others may be
+ * faster); 0.3 of f32 where it is emulated. */
 static double cpu_bf16_per_thread(void) {
   switch (sn__cpu_bf16_now()) {
   case SN__CPU_BF16_AMX: return 500e9;
-  case SN__CPU_BF16_AVX512: return 160e9;
-  default: return 0;
+  case SN__CPU_BF16_AVX512: return 60e9;
+  default: return 0.3 * cpu_flops_per_thread();
   }
 }
 

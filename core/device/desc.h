@@ -41,8 +41,7 @@ typedef struct sn_device_desc {
   double bytes_per_s;             /* memory bandwidth */
   int64_t launch_ns;              /* what one more operation costs, however small */
   int threads;                    /* CPU devices: the worker and its helpers; else 1 */
-  double bf16_flops_per_s;        /* products of bf16 (sn_graph_set_precision); 0: the device has no
-                                     instructions for them, and computes them as fast as f32 */
+  double bf16_flops_per_s;        /* products of bf16 (sn_graph_set_precision); 0: as f32 */
 } sn_device_desc;
 
 typedef enum sn_link_path {

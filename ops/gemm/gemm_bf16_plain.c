@@ -29,31 +29,57 @@ PACK(pack_a_columns, p *ld + i, i *DEPTH + p)
 PACK(pack_b_rows, p *ld + i, p / 2 * DEPTH + i * 2 + p % 2)
 PACK(pack_b_columns, i *ld + p, p / 2 * DEPTH + i * 2 + p % 2)
 
-/* One row of A against one panel: a chain for each column, k rising. */
-SN__CLONES static void row_sums(const uint16_t *a, const uint16_t *b, int64_t tiles, float *out) {
-  float sum[SIDE] = {0};
+typedef float floats __attribute__((vector_size(64)));
+typedef uint32_t words __attribute__((vector_size(64)));
+/* The halves of pairs as f32. */
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+#define FIRST(x)  ((x) << 16)
+#define SECOND(x) ((x)&0xffff0000u)
+#else
+#define FIRST(x)  ((x)&0xffff0000u)
+#define SECOND(x) ((x) << 16)
+#endif
+enum { ROWS = 8 }; /* independent chains that a block of rows keeps going */
+
+#if defined(__clang__)
+#define UNROLLED _Pragma("clang loop unroll(full)")
+#else
+#define UNROLLED _Pragma("GCC unroll 8")
+#endif
+
+/* Up to eight rows of A against one panel: a chain for each element, k rising. */
+SN__INLINE void rows_sums(const uint16_t *a, const uint16_t *b, int64_t tiles, const int rows,
+                          float *out, int64_t pitch) {
+  floats sum[ROWS];
+  UNROLLED for (int i = 0; i < rows; i++) sum[i] = (floats){0};
   for (int64_t t = 0; t < tiles; t++, a += SN__BF16_TILE, b += SN__BF16_TILE) {
     for (int p = 0; p < DEPTH; p += 2) {
-      const float x = sn__float_from_bits((uint32_t)a[p] << 16);
-      const float y = sn__float_from_bits((uint32_t)a[p + 1] << 16);
-      const uint16_t *pair = b + p / 2 * DEPTH;
-      SN__SIMD for (int j = 0; j < SIDE; j++) {
-        const uint32_t first = (uint32_t)pair[2 * j] << 16,
-                       second = (uint32_t)pair[2 * j + 1] << 16;
-        sum[j] += x * sn__float_from_bits(first);
-        sum[j] += y * sn__float_from_bits(second);
+      words y;
+      memcpy(&y, b + p / 2 * DEPTH, sizeof y);
+      UNROLLED for (int i = 0; i < rows; i++) {
+        uint32_t pair;
+        memcpy(&pair, a + i * DEPTH + p, sizeof pair);
+        const words x = (words){0} | pair;
+        sum[i] += (floats)FIRST(x) * (floats)FIRST(y);
+        sum[i] += (floats)SECOND(x) * (floats)SECOND(y);
       }
     }
   }
-  memcpy(out, sum, sizeof sum);
+  UNROLLED for (int i = 0; i < rows; i++) memcpy(out + i * pitch, &sum[i], sizeof sum[i]);
 }
 
-static void sums(const sn__bf16_block *t) {
+SN__CLONES static void sums(const sn__bf16_block *t) {
   const int64_t pitch = (int64_t)t->panels * SIDE;
-  for (int i = 0; i < t->rows; i++) {
-    const uint16_t *a = t->a + i / SIDE * t->a_strip + i % SIDE * DEPTH;
-    for (int j = 0; j < t->panels; j++)
-      row_sums(a, t->b + j * t->b_panel, t->tiles, t->out + i * pitch + j * SIDE);
+  for (int j = 0; j < t->panels; j++) {
+    const uint16_t *b = t->b + j * t->b_panel;
+    float *out = t->out + j * SIDE;
+    int i = 0;
+    for (; i + ROWS <= t->rows; i += ROWS)
+      rows_sums(t->a + i / SIDE * t->a_strip + i % SIDE * DEPTH, b, t->tiles, ROWS, out + i * pitch,
+                pitch);
+    for (; i < t->rows; i++)
+      rows_sums(t->a + i / SIDE * t->a_strip + i % SIDE * DEPTH, b, t->tiles, 1, out + i * pitch,
+                pitch);
   }
 }
 

@@ -24,7 +24,7 @@ static void show_devices(ui_state *ui, const sn_topology *topology) {
     ui_line(ui, "%-10s %7d  %-10s %-14s %-14s %-11s %s", d->name, d->threads,
             d->memory_bytes == 0 ? "no limit" : ui_bytes((double)d->memory_bytes, memory),
             ui_rate(d->flops_per_s, "FLOP/s", flops),
-            d->bf16_flops_per_s > 0 ? ui_rate(d->bf16_flops_per_s, "FLOP/s", bf16) : "emulated",
+            d->bf16_flops_per_s > 0 ? ui_rate(d->bf16_flops_per_s, "FLOP/s", bf16) : "as f32",
             ui_rate(d->bytes_per_s, "B/s", bandwidth),
             ui_seconds(1e-9 * (double)d->launch_ns, launch));
   }

@@ -20,11 +20,12 @@ void precision_set(sn_graph *graph, sn_config_precision precision) {
 void precision_note(const sn_graph *graph, const sn_topology *topology) {
   if (sn_graph_precision(graph) != SN_PRECISION_BF16) return;
   for (int i = 0; i < topology->n_devices; i++) {
-    if (topology->devices[i].bf16_flops_per_s > 0) continue;
+    const sn_device_desc *d = &topology->devices[i];
+    if (d->bf16_flops_per_s <= 0 || d->bf16_flops_per_s > d->flops_per_s) continue;
     fprintf(stderr,
-            "note: %s has no instructions for bf16 (AMX_BF16 or AVX512_BF16): it is emulated, "
-            "rounded alike and no faster than f32\n",
-            topology->devices[i].name);
+            "note: %s has no AMX_BF16 for products of bf16: they are rounded alike by other "
+            "instructions, and slower than f32\n",
+            d->name);
     return;
   }
 }

@@ -193,6 +193,7 @@ static sn_status try_beams(sn__search *s, plan *p) {
   if (status == SN_OK) sn__list_ranks(s, ranks);
   for (int copies = 0; status == SN_OK && copies < 2; copies++) {
     bool found = false;
+    s->trying = copies == 0 ? "beam search" : "beam search by HEFT's ranks";
     status =
         sn__beam_schedule(s, copies == 0 ? NULL : ranks, evals, p->devices, p->priorities, &found);
     for (uint32_t t = 0; t < s->flow->n_tasks; t++)
@@ -458,6 +459,7 @@ static sn_status find_plan(sn__search *s, sn__makespan_result *out) {
         s->budget = s->evals + ((budget - s->evals) / 4 < some ? (budget - s->evals) / 4 : some);
         status = improve(s, &p, out->lower_bound);
         sn__proof proof = {0};
+        s->trying = "every placement bounded";
         if (status == SN_OK) status = sn__exact(s, STEPS_PER_EVAL * (budget - s->evals), &proof);
         s->proved = proof.proved;
         if (sn__plain_cost(s->cost) && proof.bound > out->lower_bound) {

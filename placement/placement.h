@@ -49,6 +49,9 @@ typedef struct sn_place_options {
    * nothing is a mistake. */
   const char *const *recomputed;
   size_t n_recomputed;
+  /* A device's name: all that is not pinned goes there, for a reason that the search cannot see and
+   * that modules then give as their cause. NULL: any. */
+  const char *only_device, *only_cause;
 } sn_place_options;
 
 /* The decision and its figures; immutable. Applies to every variant of the same model's graph. */

@@ -23,6 +23,17 @@ static sn_status fail_pin_device(const sn_topology *t, const sn_pin *pin) {
                         pin->module, pin->device, list);
 }
 
+static sn_status apply_only(sn__problem *p, const sn_place_options *options) {
+  if (options->only_device == NULL) return SN_OK;
+  int device = sn_topology_find(p->topology, options->only_device);
+  if (device < 0)
+    return sn_status_make(SN_CODE_CONFIG, "placement: only_device '%s' is not in the topology",
+                          options->only_device);
+  for (uint32_t u = 0; u < p->n_units; u++)
+    if (p->units[u].pinned < 0) p->flow->class_pin[u] = device;
+  return SN_OK;
+}
+
 static sn_status apply_pins(sn__problem *p, const sn_place_options *options) {
   for (size_t i = 0; i < options->n_pins; i++) {
     const sn_pin *pin = &options->pins[i];
@@ -41,7 +52,7 @@ static sn_status apply_pins(sn__problem *p, const sn_place_options *options) {
       p->flow->class_pin[u] = device;
     }
   }
-  return SN_OK;
+  return apply_only(p, options);
 }
 
 /* ---- the search ---------------------------------------------------------------------------- */

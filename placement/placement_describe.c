@@ -21,7 +21,8 @@ typedef struct looked_at {
   sn__flow_simulator *simulator;
   const sn__makespan_result *plan;
   bool spread;
-  int64_t host_ns; /* what a step takes beside its nodes, wherever they are */
+  const char *only_cause; /* NULL: more than one device was free to take */
+  int64_t host_ns;        /* what a step takes beside its nodes, wherever they are */
 } looked_at;
 
 /* The step with `unit` moved to its best other device, against the step as it is. */
@@ -43,6 +44,7 @@ static char *unit_cause(sn_placement *pl, const looked_at *l, uint32_t u) {
   const sn__problem *p = l->p;
   if (p->units[u].pinned >= 0) return keep(pl, sn__format("pinned by '%s'", p->units[u].pattern));
   if (p->topology->n_devices == 1) return keep(pl, sn__strdup("the only device"));
+  if (l->only_cause != NULL) return keep(pl, sn__strdup(l->only_cause));
   if (l->spread) return keep(pl, sn__strdup("spread: every device has work"));
   if (pl->figures.devices_used == 1)
     return keep(pl,
@@ -111,7 +113,7 @@ static sn_status keep_orders(sn_placement *pl, const looked_at *l) {
   return status;
 }
 
-static sn_status write_sentence(sn_placement *pl) {
+static sn_status write_sentence(sn_placement *pl, const char *only_cause) {
   const sn_placement_figures *f = &pl->figures;
   double step = (double)f->predicted_step_ns * 1e-6, one = (double)f->one_device_ns * 1e-6;
   const char *name = f->one_device < 0 ? "" : pl->topology->devices[f->one_device].name;
@@ -122,6 +124,9 @@ static sn_status write_sentence(sn_placement *pl) {
                    f->devices_used, step, (double)f->copy_ns * 1e-6, (double)f->copy_bytes / 1024);
   else if (pl->topology->n_devices == 1)
     pl->sentence = sn__format("One device: a step is predicted to take %.3f ms on %s.", step, name);
+  else if (f->devices_used == 1 && only_cause != NULL)
+    pl->sentence = sn__format("One device of %d does it all: %.3f ms a step; %s.",
+                              pl->topology->n_devices, step, only_cause);
   else if (f->devices_used == 1)
     pl->sentence = sn__format("One device of %d does it all: %.3f ms a step; spreading would cost "
                               "more in copies than it gains.",
@@ -216,7 +221,7 @@ static sn_status fill_figures(sn_placement *pl, const looked_at *l) {
       .copy_ns = step.copy_time,
       .copy_bytes = step.copy_bytes,
       .memory_fits = r->fits,
-      .certified = r->certified,
+      .certified = r->certified && l->only_cause == NULL,
       .any_schedule = r->any_schedule,
       .super_nodes = (int)l->p->n_units,
       .bound = r->bound,
@@ -229,18 +234,24 @@ static sn_status fill_figures(sn_placement *pl, const looked_at *l) {
   return SN_OK;
 }
 
+static const char *only_cause(const sn_place_options *o) {
+  if (o->only_device == NULL) return NULL;
+  return o->only_cause != NULL ? o->only_cause : "the only device asked for";
+}
+
 sn_status sn__placement_describe(sn_placement *pl, const sn__place_attempt *a,
                                  const char *recompute_cause) {
   looked_at l = {.p = a->p,
                  .plan = &a->plan,
                  .spread = a->request->options->objective == SN_OBJECTIVE_SPREAD,
+                 .only_cause = only_cause(a->request->options),
                  .host_ns = sn__step_cost_ns(a->p->topology)};
   SN_TRY(sn__flow_simulator_create(a->p->flow, &l.simulator));
   sn_status status = fill_figures(pl, &l);
   if (status == SN_OK) status = fill_modules(pl, &l);
   if (status == SN_OK) status = fill_recomputed(pl, a, recompute_cause);
   if (status == SN_OK) status = keep_orders(pl, &l);
-  if (status == SN_OK) status = write_sentence(pl);
+  if (status == SN_OK) status = write_sentence(pl, l.only_cause);
   sn__flow_simulator_free(l.simulator);
   return status;
 }

@@ -584,6 +584,33 @@ START_TEST(pins) {
 }
 END_TEST
 
+/* A reason that the search cannot see: all goes to the slow device, but what is pinned. */
+START_TEST(only_one_device) {
+  sn_graph *g = nested();
+  sn_topology *t = by_hand(2, (const int64_t[]){1, 10}, LATENCY);
+  sn_pin pin = {"a/inner/core", "null:0"};
+  sn_place_options o = {.struct_size = sizeof o,
+                        .pins = &pin,
+                        .n_pins = 1,
+                        .only_device = "null:1",
+                        .only_cause = "measured"};
+  sn_placement *pl = NULL;
+  ck_sn_ok(sn_place(g, t, &o, &pl));
+  for (size_t i = 0; i < sn_placement_module_count(pl); i++) {
+    const sn_placement_module *m = sn_placement_module_at(pl, i);
+    bool pinned = strcmp(m->path, "a/inner/core") == 0;
+    ck_assert_int_eq(m->device, pinned ? 0 : 1);
+    ck_assert_str_eq(m->cause, pinned ? "pinned by 'a/inner/core'" : "measured");
+  }
+  ck_assert(!sn_placement_figures_of(pl)->certified);
+  sn_placement_free(pl);
+  o.only_device = "null:2";
+  ck_sn_fails(sn_place(g, t, &o, &pl), SN_CODE_CONFIG, "'null:2' is not in the topology");
+  sn_topology_free(t);
+  sn_graph_free(g);
+}
+END_TEST
+
 START_TEST(pins_that_mean_nothing) {
   sn_graph *g = nested();
   sn_topology *t = by_hand(2, (const int64_t[]){1, 10}, LATENCY);

@@ -24,6 +24,7 @@ typedef struct costs_figures {
    * device, or pins keep it on several. */
   double alone_measured_ms, alone_predicted_ms;
   char alone_device[SN_DEVICE_NAME_SIZE];
+  bool alone_taken; /* it is faster: the plan is that device's, by the costs it has alone */
 } costs_figures;
 
 /* Behind task_build(): reads or measures as the options say and hangs the profile on the task's

@@ -45,7 +45,8 @@ typedef struct task {
   sn_extent *extents;
   size_t n_extents; /* the largest batch of the first epoch, by symbol */
   char (*symbols)[320];
-  sn_trainer_options options; /* borrows from the task */
+  char only_device[SN_DEVICE_NAME_SIZE], only_cause[160]; /* what costs_take() may settle */
+  sn_trainer_options options;                             /* borrows from the task */
 } task;
 
 /* The options that everybody shares, checked; CONFIG mistakes end here, before data is opened. On

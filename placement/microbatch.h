@@ -7,8 +7,8 @@
  * added up where their variable lives, ((g0 + g1) + g2)..., running statistics follow the parts in
  * order: the very bits of the parts computed one after the other (sn_train_variant FIRST, MIDDLE,
  * LAST). An op that takes what all parts bring (SN_OP_ALL_PARTS: batch norm's sums with sync) is
- * there once, between what it waits for in every part and what waits for it. The parts' symbols are the graph's own; which numbers they have is a matter of the value's
- * part (sn__value_part).
+ * there once, between what it waits for in every part and what waits for it. The parts' symbols are
+ * the graph's own; which numbers they have is a matter of the value's part (sn__value_part).
  *
  * sn__micro_order() looks at the placed graph as a pipeline: its stages are what one device
  * computes between two copies (device, number of devices changed on the way there), its tasks each
@@ -47,7 +47,8 @@ void sn__micro_plan_free(sn__micro_plan *plan);
 
 /* Where stages go when nobody has said: what sn_place() finds for a batch at once, or the model's
  * modules in their order cut into 2, 3... pieces of like work, whichever has the shortest pipelined
- * step. `train`: of a whole batch; `unrolled`: the same model's training graph in parts. */
+ * step; then modules are moved one by one for as long as that gets shorter. `train`: of a whole
+ * batch; `unrolled`: the same model's training graph in parts. */
 SN_MUST_USE sn_status sn__micro_place(const sn_graph *train, const sn_graph *unrolled,
                                       const sn_topology *topology, const sn_place_options *options,
                                       const int64_t *extents, sn__pipe_rule rule, uint64_t seed,

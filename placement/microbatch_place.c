@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Placements for a pipeline: candidates, each judged by the step of its own schedule. */
+/* Placements for a pipeline: candidates, then moves of single modules from the best, each judged by
+ * the step of its own schedule. */
 #include <string.h>
 
 #include "placement/microbatch.h"
@@ -87,7 +88,7 @@ static sn_status place_pieces(const choice *x, const sn_placement *base, const s
   o.evals = 1;
   sn_status status = sn_place(x->train, x->topology, &o, out);
   sn__free(pins);
-  if (status == SN_OK) say_why(*out, "pipeline: shortest simulated step of the splits tried");
+  if (status == SN_OK) say_why(*out, "pipeline: shortest simulated step of the placements tried");
   return status;
 }
 
@@ -102,17 +103,55 @@ static sn_status consider(choice *x, sn_placement *placement) {
   return status;
 }
 
+/* The placement with module i on device at[i]; one that does not fit is none. */
+static sn_status try_at(choice *x, const sn_placement *base, const size_t *at) {
+  sn_placement *placement = NULL;
+  sn_status status = place_pieces(x, base, at, &placement);
+  if (status == SN_OK) return consider(x, placement);
+  if (sn_status_code(status) != SN_CODE_OUT_OF_MEMORY) return status;
+  sn_status_free(status);
+  return SN_OK;
+}
+
 static sn_status try_pieces(choice *x, const sn_placement *base) {
   size_t n = sn_placement_module_count(base), most = (size_t)x->topology->n_devices;
   size_t *cut = sn__calloc(n + 1, sizeof *cut);
   sn_status status = cut == NULL ? sn_status_out_of_memory() : SN_OK;
   for (size_t pieces = 2; status == SN_OK && pieces <= most && pieces <= n; pieces++) {
-    sn_placement *split = NULL;
-    if (!cut_modules(base, pieces, cut)) status = sn_status_out_of_memory();
-    if (status == SN_OK) status = place_pieces(x, base, cut, &split);
-    if (status == SN_OK) status = consider(x, split);
+    status = cut_modules(base, pieces, cut) ? try_at(x, base, cut) : sn_status_out_of_memory();
   }
   sn__free(cut);
+  return status;
+}
+
+/* Each move is a schedule of its own, with its search: so many at most. */
+enum { MOVES_MOST = 48 };
+
+/* Modules one by one to other devices, as long as the pipelined step gets shorter. */
+static sn_status climb(choice *x, const sn_placement *base) {
+  size_t n = sn_placement_module_count(base), nd = (size_t)x->topology->n_devices;
+  size_t *at = sn__calloc(n + 1, sizeof *at), tried = 0, since = 0;
+  sn_status status = at == NULL ? sn_status_out_of_memory() : SN_OK;
+  for (size_t i = 0; at != NULL && i < n; i++)
+    at[i] = (size_t)sn_placement_module_at(x->best != NULL ? x->best : base, i)->device;
+  /* `since` modules in a row had nothing better. */
+  for (size_t i = 0; status == SN_OK && n > 0 && since < n && tried < MOVES_MOST; i = (i + 1) % n) {
+    since++;
+    if (*sn_placement_module_at(base, i)->path == '\0') continue;
+    for (size_t d = 0; status == SN_OK && d < nd && tried < MOVES_MOST; d++) {
+      size_t was = at[i];
+      int64_t before = x->best_ns;
+      if (d == was) continue;
+      at[i] = d;
+      tried++;
+      status = try_at(x, base, at);
+      if (x->best_ns < before)
+        since = 0;
+      else
+        at[i] = was;
+    }
+  }
+  sn__free(at);
   return status;
 }
 
@@ -135,6 +174,7 @@ sn_status sn__micro_place(const sn_graph *train, const sn_graph *unrolled,
   if (free_to_choose && topology->n_devices > 1) {
     status = step_of(&x, base, &x.best_ns);
     if (status == SN_OK) status = try_pieces(&x, base);
+    if (status == SN_OK) status = climb(&x, base);
   }
   /* Where nothing fits, the first one's order says what and where. */
   bool split = status == SN_OK && x.best != NULL;

@@ -727,6 +727,7 @@ static Suite *make_suite(void) {
   suite_add_tcase(suite, c);
   c = tcase_create("pins and memory");
   tcase_add_loop_test(c, pins, 0, sizeof pin_rows / sizeof *pin_rows);
+  tcase_add_test(c, only_one_device);
   tcase_add_test(c, pins_that_mean_nothing);
   tcase_add_test(c, small_mlp_stays);
   tcase_add_test(c, memory_is_kept_to);

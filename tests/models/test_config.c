@@ -173,6 +173,10 @@ START_TEST(judges_keys_against_each_other) {
           "is for task classification");
   refuses(IN OUT "train: {optimizer: sgd, nesterov: true}\n", "needs momentum");
   refuses(IN OUT "train: {batch: 2, micro_batches: 3}\n", "more micro_batches");
+  refuses(IN OUT "train: {recompute: [aa]}\n", "did you mean 'a'?");
+  refuses(IN OUT "train: {recompute: [a+trunc]}\n", "did you mean 'trunk'?");
+  refuses(IN OUT "train: {recompute: [a, none]}\n", "stands alone");
+  refuses(IN OUT "train: {recompute: a}\n", "a list such as");
   refuses(IN OUT "train: {schedule: step}\n", "needs a step_size");
   refuses(IN OUT "train: {gamma: 0.5}\n", "gamma is for");
   refuses(IN OUT "train: {min_learning_rate: 1}\n", "above learning_rate");

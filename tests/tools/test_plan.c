@@ -81,6 +81,29 @@ START_TEST(h3_files_build_h3) {
 }
 END_TEST
 
+/* What is recomputed is in the table, in JSON, and in the error where it is the remedy. */
+START_TEST(recomputing_is_said) {
+  const ran *r = sennit("plan " FILES "--recompute strokes/lstm,pixels+trunk");
+  ck_assert_msg(r->code == 0, "%s", r->err);
+  ck_assert_ptr_nonnull(strstr(r->out, "the only device; recomputed"));
+  ck_assert_ptr_nonnull(strstr(r->out, "pixels+trunk"));
+  ck_assert_ptr_nonnull(strstr(r->out, "ms more a step: as asked for"));
+  r = sennit("train " FILES "--set train.recompute=[pixels] --steps 1 --out \"$T/again\" --json");
+  ck_assert_msg(r->code == 0, "%s", r->err);
+  ck_assert(json_number_at(r->out, "recompute.bytes") > 0);
+  ck_assert(json_number_at(r->out, "recompute.ms") > 0);
+  char hex[65];
+  snprintf(hex, sizeof hex, "%s", json_text_at(r->out, "params_sha256"));
+  r = sennit("train " FILES "--steps 1 --out \"$T/kept\" --json");
+  ck_assert_ptr_null(strstr(r->out, "\"recompute\""));
+  ck_assert_str_eq(json_text_at(r->out, "params_sha256"), hex);
+  sennit_fails(1, "--recompute auto (", "plan " FILES "--devices cpu:0=6300KiB --recompute none");
+  sennit_fails(2, "did you mean 'strokes'", "plan " FILES "--recompute stroke");
+  sennit_fails(2, "it stands alone", "plan " FILES "--recompute none,strokes");
+  sennit_fails(2, "recompute", "plan " FILES "--recompute strokes,,pixels");
+}
+END_TEST
+
 START_TEST(mistakes_are_one_line) {
   sennit_fails(2, "did you mean 'strokes'", "plan " FILES "--set placement.stroke=cpu:0");
   sennit_fails(2, "cpu:3", "plan " FILES "--devices 'cpu*2' --set placement.strokes=cpu:3");
@@ -97,6 +120,7 @@ static Suite *make_suite(void) {
   tcase_add_test(tcase, the_time_objective_never_loses);
   tcase_add_test(tcase, the_picture_has_every_node_and_copy);
   tcase_add_test(tcase, h3_files_build_h3);
+  tcase_add_test(tcase, recomputing_is_said);
   tcase_add_test(tcase, mistakes_are_one_line);
   suite_add_tcase(suite, tcase);
   return suite;

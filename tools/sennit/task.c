@@ -48,6 +48,24 @@ static void options_to_config(const arg_set *args, sn_model_train *train) {
   train->precision = (sn_config_precision)args_choice(args, "--precision", 0);
 }
 
+/* "a,b+c" as the list of train.recompute, which it stands above. */
+static sn_status recompute_to_config(task *t) {
+  const char *given = task_text(t->args, "--recompute");
+  if (given == NULL) return SN_OK;
+  if (strpbrk(given, "\"\\\n") != NULL)
+    return sn_status_make(SN_CODE_CONFIG, "--recompute: no module has such a name");
+  size_t most = 4 * strlen(given) + 64, used = 0;
+  char *text = sn__calloc(most, 1);
+  if (text == NULL) return sn_status_out_of_memory();
+  used += (size_t)snprintf(text, most, "train.recompute=[\"");
+  for (const char *at = given; *at != '\0'; at++)
+    used += (size_t)snprintf(text + used, most - used, *at == ',' ? "\", \"" : "%c", *at);
+  snprintf(text + used, most - used, "\"]");
+  sn_status status = sn_status_context(sn_model_config_set(t->config, text), "--recompute");
+  sn__free(text);
+  return status;
+}
+
 static sn_status read_config(task *t) {
   const char *file = task_text(t->args, "--config");
   SN_TRY(file != NULL ? sn_model_config_load(file, &t->config)
@@ -57,6 +75,7 @@ static sn_status read_config(task *t) {
   for (size_t i = 0; i < n; i++)
     SN_TRY(sn_model_config_set(t->config, sets[i]));
   options_to_config(t->args, &t->config->train);
+  SN_TRY(recompute_to_config(t));
   bool in_c = task_has(t->args, "--model");
   SN_TRY(sn_model_config_check(t->config, in_c ? SN_CONFIG_MODEL_IN_C : 0));
   return precision_check(t->config->train.precision);
@@ -69,39 +88,16 @@ static sn_status read_pins(task *t) {
   return pins_check(&t->pins, t->topology);
 }
 
-/* One entry of what is recomputed, or a word that stands alone. */
-static sn_status add_recomputed(task *t, const char *entry) {
-  if (strcmp(entry, "auto") == 0 || strcmp(entry, "none") == 0) {
-    t->recompute = *entry == 'a' ? SN_RECOMPUTE_AUTO : SN_RECOMPUTE_NONE;
-    return SN_OK;
-  }
-  if (*entry == '\0')
-    return sn_status_make(SN_CODE_CONFIG, "--recompute: a name between commas is empty");
-  t->recompute = SN_RECOMPUTE_LISTED;
-  t->recomputed[t->n_recomputed++] = entry;
-  return SN_OK;
-}
-
-/* --recompute stands above train.recompute. */
+/* What is recomputed, as the placement takes it: one word, or a list of modules. */
 static sn_status read_recompute(task *t) {
-  const char *given = task_text(t->args, "--recompute");
   const sn_config_texts *list = &t->config->train.recompute;
-  size_t most = list->count + (given != NULL ? strlen(given) : 0) + 1;
-  t->recomputed = sn__calloc(most, sizeof *t->recomputed);
+  t->recomputed = sn__calloc(list->count + 1, sizeof *t->recomputed);
   if (t->recomputed == NULL) return sn_status_out_of_memory();
-  for (size_t i = 0; given == NULL && i < list->count; i++)
-    SN_TRY(add_recomputed(t, list->items[i]));
-  if (given == NULL) return SN_OK;
-  t->recompute_text = sn__strdup(given);
-  if (t->recompute_text == NULL) return sn_status_out_of_memory();
-  bool alone = strchr(given, ',') == NULL;
-  for (char *at = t->recompute_text, *end = at; end != NULL; at = end + 1) {
-    end = strchr(at, ',');
-    if (end != NULL) *end = '\0';
-    if (!alone && (strcmp(at, "auto") == 0 || strcmp(at, "none") == 0))
-      return sn_status_make(SN_CODE_CONFIG, "--recompute has '%s' beside modules; it stands alone",
-                            at);
-    SN_TRY(add_recomputed(t, at));
+  for (size_t i = 0; i < list->count; i++) {
+    if (strcmp(list->items[i], "auto") == 0) continue;
+    bool none = strcmp(list->items[i], "none") == 0;
+    t->recompute = none ? SN_RECOMPUTE_NONE : SN_RECOMPUTE_LISTED;
+    if (!none) t->recomputed[t->n_recomputed++] = list->items[i];
   }
   return SN_OK;
 }
@@ -306,7 +302,6 @@ void task_free(task *t) {
   model_lib_free(t->library);
   sn_model_config_free(t->config);
   sn__free(t->recomputed);
-  sn__free(t->recompute_text);
   sn__free(t->extents);
   sn__free(t->symbols);
   *t = (task){.args = NULL};

@@ -31,9 +31,8 @@ typedef struct task {
   sn_topology *topology;
   pin_list pins; /* the config's, then --placement's */
   sn_recompute recompute;
-  const char **recomputed; /* [n_recomputed] entries; borrowed from the config or recompute_text */
+  const char **recomputed; /* [n_recomputed] entries, borrowed from the config */
   size_t n_recomputed;
-  char *recompute_text; /* --recompute, cut at its commas; NULL when not given */
   sn_dataset *data;
   sn_dataset *valid; /* NULL: the split's valid rows of `data` validate, if there are any */
   sn_dataset *test;  /* NULL: none */

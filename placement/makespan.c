@@ -478,8 +478,8 @@ static sn_status find_plan(sn__search *s, sn__makespan_result *out) {
 
 /* The default: some seconds, of large problems a quarter of a minute. */
 static int64_t default_evals(const sn__flow *f) {
-  int64_t evals = 40000000 / ((int64_t)f->n_tasks + 1);
-  return evals < 3000 ? 3000 : evals > 500000 ? 500000 : evals;
+  int64_t evals = 160000000 / ((int64_t)f->n_tasks + f->n_reads + 1);
+  return evals < 400 ? 400 : evals > 500000 ? 500000 : evals;
 }
 
 static sn_status hand_over(sn__search *s, sn__makespan_result *out) {

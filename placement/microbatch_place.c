@@ -169,7 +169,8 @@ sn_status sn__micro_place(const sn_graph *train, const sn_graph *unrolled,
               .best_ns = INT64_MAX};
   sn_placement *base = NULL;
   SN_TRY(sn_place(train, topology, options, &base));
-  bool free_to_choose = options->n_pins == 0 && options->objective == SN_OBJECTIVE_TIME;
+  bool free_to_choose = options->n_pins == 0 && options->only_device == NULL &&
+                        options->objective == SN_OBJECTIVE_TIME;
   sn_status status = SN_OK;
   if (free_to_choose && topology->n_devices > 1) {
     status = step_of(&x, base, &x.best_ns);

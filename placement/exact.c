@@ -17,7 +17,8 @@ enum {
   LEFT_MOST = 1 << 16, /* placements that are kept for a second look */
   /* What is looked at, in jobs, as a rule of thumb: time goes with it. */
   QUICK_JOBS = 8,
-  SHORT_LOOK = 32,  /* the part of the budget that first looks at a placement's orders get */
+  SHORT_LOOK = 32, /* the part of the budget that first looks at a placement's orders get */
+  INTRUDERS_MOST = 8,
   STEPS_PER_JOB = 2 /* tasks simulated in the time in which a job is looked at */
 };
 
@@ -39,6 +40,7 @@ typedef struct exact {
   sn__bounder *bounder;
   sn__orders *orders;
   int64_t *priorities; /* [n_tasks] */
+  sn__trace trace;
   bool
       by_orders; /* some placement was settled by its orders: schedules that wait were not looked at
                   */
@@ -161,11 +163,23 @@ static int64_t deep_bound(exact *x, const left *l) {
   return bound > l->bound ? bound : l->bound;
 }
 
-/* A schedule that may wait where the executor does not: its order without the waiting. */
+/* A schedule that may wait where the executor does not: its order without the waiting. What then
+ * runs where the schedule waited, and is in the way there, is tried at the front. */
 static void try_found(exact *x, const int *devices) {
-  for (uint32_t t = 0; t < x->f->n_tasks; t++)
+  const sn__flow *f = x->f;
+  for (uint32_t t = 0; t < f->n_tasks; t++)
     x->priorities[t] = -x->jobs->jobs[t].head;
-  sn__consider(x->s, devices, x->priorities, sn__judge(x->s, devices, x->priorities, 0, NULL));
+  for (int i = 0; i < INTRUDERS_MOST; i++) {
+    int64_t cost = sn__judge(x->s, devices, x->priorities, 0, &x->trace);
+    if (sn__consider(x->s, devices, x->priorities, cost)) return;
+    uint32_t first = SN__FLOW_NONE;
+    for (uint32_t t = 0; t < f->n_tasks; t++)
+      if (!f->task_view[t] && x->priorities[t] <= 0 && x->trace.start[t] < x->jobs->jobs[t].head &&
+          (first == SN__FLOW_NONE || x->trace.start[t] < x->trace.start[first]))
+        first = t;
+    if (first == SN__FLOW_NONE) return;
+    x->priorities[first] = INTRUDERS_MOST - i;
+  }
 }
 
 /* Orders, for a part of the budget. True: no order of this placement is below the best plan. */
@@ -181,12 +195,15 @@ static bool search_orders(exact *x, const left *l, int64_t part) {
 
 /* Pairs, for a part of the budget. True: no schedule of this placement is below the best plan.
  * below: raised by what is shown. */
-static bool search_pairs(exact *x, const left *l, int64_t part, int64_t *below) {
+static bool search_pairs(exact *x, const left *l, int64_t part, bool no_waiting, int64_t *below) {
   int64_t rest = x->budget - part, cutoff;
   do {
     cutoff = x->s->cost;
     if (part <= 0 || deep_bound(x, l) >= cutoff) break;
-    switch (sn__pairs_search(x->bounder, *below, cutoff, &part, below)) {
+    x->bounder->no_waiting = no_waiting;
+    sn__pairs_answer answer = sn__pairs_search(x->bounder, *below, cutoff, &part, below);
+    x->bounder->no_waiting = false;
+    switch (answer) {
     case SN__PAIRS_FOUND: try_found(x, x->places + (size_t)l->number * x->f->n_classes); break;
     case SN__PAIRS_NOTHING:
     case SN__PAIRS_SPENT: break;
@@ -198,18 +215,17 @@ static bool search_pairs(exact *x, const left *l, int64_t part, int64_t *below) 
 }
 
 /* One placement to its end, if the budget lasts. A short look at orders finds good plans; pairs say
- * something of every schedule; where one exists that only waiting on purpose makes, the orders that
- * priorities can ask for are all looked at. */
+ * something of every schedule; where one exists that only waiting on purpose makes, pairs look at
+ * schedules without waiting, and last all orders that priorities can ask for. */
 static void settle(exact *x, const left *l) {
   int64_t below = l->bound;
   if (l->bound >= x->s->cost) return;
   bool none = search_orders(x, l, x->budget / SHORT_LOOK);
-  if (search_pairs(x, l, x->budget / (none ? 4 : 2), &below)) return;
-  if (none || search_orders(x, l, x->budget)) {
-    x->by_orders = true;
-    return;
-  }
-  stay_open(x, below);
+  if (search_pairs(x, l, x->budget / 4, false, &below)) return;
+  int64_t any = below;
+  none = none || search_pairs(x, l, x->budget / 2, true, &below) || search_orders(x, l, x->budget);
+  if (none || below > any) x->by_orders = true;
+  if (!none) stay_open(x, below);
 }
 
 static void look_again(exact *x) {
@@ -258,6 +274,7 @@ static sn_status make(exact *x) {
   if (x->priorities == NULL || x->devices == NULL || x->order == NULL || x->alike == NULL ||
       x->held == NULL)
     return sn_status_out_of_memory();
+  if (!sn__trace_create(f->n_tasks, &x->trace)) return sn_status_out_of_memory();
   SN_TRY(sn__jobs_create(f, &x->jobs));
   SN_TRY(sn__bounder_create(x->jobs, &x->bounder));
   return sn__orders_create(x->s, x->bounder, &x->orders);
@@ -285,6 +302,7 @@ sn_status sn__exact(sn__search *s, int64_t budget, sn__proof *out) {
   sn__orders_free(x.orders);
   sn__bounder_free(x.bounder);
   sn__jobs_free(x.jobs);
+  sn__trace_free(&x.trace);
   void *const arrays[] = {x.devices, x.order, x.alike, x.held, x.priorities, x.left, x.places};
   for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
     sn__free(arrays[i]);

@@ -23,8 +23,9 @@ sn_status sn__alike_create(sn__jobs *jobs, sn__alike **out_alike) {
   a->most_pairs = jobs->most < UINT32_MAX / PAIRS_PER_JOB ? jobs->most * PAIRS_PER_JOB : 0;
   a->first_before = sn__calloc((size_t)jobs->most + 2, sizeof *a->first_before);
   a->before = sn__calloc(jobs->most_edges, sizeof *a->before);
+  a->last = sn__calloc((size_t)jobs->most + 1, sizeof *a->last);
   a->pairs = sn__calloc((size_t)a->most_pairs + 1, sizeof *a->pairs);
-  if (a->first_before == NULL || a->before == NULL || a->pairs == NULL) {
+  if (!a->first_before || !a->before || !a->pairs || !a->last) {
     sn__alike_free(a);
     return sn_status_out_of_memory();
   }
@@ -37,6 +38,7 @@ void sn__alike_free(sn__alike *a) {
   sn__free(a->first_before);
   sn__free(a->before);
   sn__free(a->pairs);
+  sn__free(a->last);
   sn__free(a);
 }
 
@@ -98,6 +100,8 @@ void sn__alike_find(sn__alike *a) {
   sn__jobs *x = a->jobs;
   memcpy(a->first_before, x->first_before, ((size_t)x->n + 1) * sizeof *a->first_before);
   memcpy(a->before, x->before, x->n_edges * sizeof *a->before);
+  for (uint32_t j = 0; j < x->n; j++)
+    a->last[j] = x->first_after[j] == x->first_after[j + 1];
   a->n_pairs = 0;
   for (int q = 0; q < x->n_queues; q++)
     for (uint32_t k = x->first_on[q]; k < x->first_on[q + 1]; k++)
@@ -126,9 +130,44 @@ static bool is_there_first(const sn__alike *a, const int64_t *apart, uint32_t i,
   return true;
 }
 
+static bool are_there_together(const sn__alike *a, const int64_t *apart, uint32_t i, uint32_t j) {
+  return is_there_first(a, apart, i, j) && is_there_first(a, apart, j, i);
+}
+
+/* Whether a queue has nothing else to do any more when j, which nothing waits for, is there. */
+static bool ends_queue(const sn__alike *a, const int64_t *apart, int q, uint32_t j) {
+  const sn__jobs *x = a->jobs;
+  for (uint32_t l = x->first_on[q]; l < x->first_on[q + 1]; l++) {
+    uint32_t k = x->on[l];
+    if (k == j || apart[(size_t)k * x->n + j] >= 0) continue;
+    if (apart[(size_t)j * x->n + k] >= 0 && a->last[k]) continue; /* ordered here before */
+    if (!a->last[k] || !are_there_together(a, apart, k, j)) return false;
+  }
+  return true;
+}
+
+/* The last jobs of a queue, all there at once: any order takes the same time. */
+static int order_last(sn__alike *a, const int64_t *apart, int q) {
+  sn__jobs *x = a->jobs;
+  int added = 0;
+  uint32_t before = SN__FLOW_NONE;
+  for (uint32_t l = x->first_on[q]; l < x->first_on[q + 1]; l++) {
+    uint32_t j = x->on[l];
+    if (!a->last[j] || !ends_queue(a, apart, q, j)) continue;
+    if (before != SN__FLOW_NONE && apart[(size_t)before * x->n + j] < 0 &&
+        apart[(size_t)j * x->n + before] < 0 && sn__jobs_join(x, before, j))
+      added++;
+    before = j;
+  }
+  return added;
+}
+
 int sn__alike_order(sn__alike *a, const int64_t *apart) {
   sn__jobs *x = a->jobs;
   int added = 0;
+  for (int q = 0; q < x->n_queues; q++)
+    added += order_last(a, apart, q);
+  if (added > 0) return added; /* measured again before equals are looked at */
   for (uint32_t p = 0; p < a->n_pairs; p++) {
     uint32_t i = a->pairs[p].before, j = a->pairs[p].after;
     if (apart[(size_t)i * x->n + j] >= 0 || apart[(size_t)j * x->n + i] >= 0) continue;

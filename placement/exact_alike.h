@@ -10,6 +10,7 @@
 typedef struct sn__alike {
   sn__jobs *jobs;
   uint32_t *first_before, *before; /* by the problem's own edges */
+  bool *last;                      /* [n] nothing waits for it */
   uint32_t n_pairs, most_pairs;
   sn__job_edge *pairs; /* of a queue, equally long, with the same jobs behind them */
 } sn__alike;

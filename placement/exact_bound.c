@@ -70,7 +70,7 @@ sn_status sn__bounder_create(sn__jobs *jobs, sn__bounder **out_bounder) {
   b->jobs = jobs;
   b->apart_most = jobs->most < APART_MOST ? jobs->most : APART_MOST;
   b->pieces = sn__calloc(jobs->most, sizeof *b->pieces);
-  b->heap = sn__calloc(jobs->most, sizeof *b->heap);
+  b->heap = sn__calloc((size_t)jobs->most + (size_t)jobs->n_queues, sizeof *b->heap);
   b->apart = sn__calloc((size_t)b->apart_most * b->apart_most, sizeof *b->apart);
   if (b->pieces == NULL || b->heap == NULL || b->apart == NULL ||
       sn__alike_create(jobs, &b->alike) != SN_OK) {
@@ -214,6 +214,43 @@ static int choose_pairs(sn__bounder *b, int64_t cutoff) {
   return added;
 }
 
+/* How much of the time before j starts at the earliest others than i can keep their queue busy. */
+static int64_t busy_before(const sn__bounder *b, int q, uint32_t i, uint32_t j) {
+  const sn__jobs *x = b->jobs;
+  int64_t until = x->jobs[j].head, sum = 0;
+  for (uint32_t l = x->first_on[q]; l < x->first_on[q + 1]; l++) {
+    uint32_t k = x->on[l];
+    int64_t room = until - x->jobs[k].head;
+    if (k == i || k == j || room <= 0) continue;
+    if (b->apart[(size_t)j * x->n + k] >= 0 || b->apart[(size_t)i * x->n + k] >= 0) continue;
+    sum += x->jobs[k].ns < room ? x->jobs[k].ns : room;
+  }
+  return sum;
+}
+
+/* What waits for nothing runs as soon as its device would be idle: so it goes before what comes so
+ * late that the device would be idle before it. The number of edges added. */
+static int fill_idle(sn__bounder *b) {
+  sn__jobs *x = b->jobs;
+  int added = 0;
+  memset(x->scratch, 0, (size_t)x->n * sizeof *x->scratch);
+  for (uint32_t e = 0; e < x->n_real; e++)
+    x->scratch[x->edges[e].after] = 1;
+  for (int q = 0; q < x->flow->n_devices; q++)
+    for (uint32_t k = x->first_on[q]; k < x->first_on[q + 1]; k++) {
+      uint32_t i = x->on[k];
+      for (uint32_t l = x->first_on[q]; x->scratch[i] == 0 && l < x->first_on[q + 1]; l++) {
+        uint32_t j = x->on[l];
+        if (i == j || b->apart[(size_t)i * x->n + j] >= 0) continue;
+        if (b->apart[(size_t)j * x->n + i] >= 0 || busy_before(b, q, i, j) >= x->jobs[j].head)
+          continue;
+        if (!sn__jobs_join(x, i, j)) return added;
+        added++;
+      }
+    }
+  return added;
+}
+
 int64_t sn__bound_deep(sn__bounder *b, int64_t cutoff) {
   sn__jobs *x = b->jobs;
   int64_t bound = sn__bound_quick(b);
@@ -229,6 +266,7 @@ int64_t sn__bound_deep(sn__bounder *b, int64_t cutoff) {
     int added = choose_pairs(b, cutoff);
     if (added < 0) return cutoff;
     if (b->exchange) added += sn__alike_order(b->alike, b->apart);
+    if (b->no_waiting) added += fill_idle(b);
     if (added == 0) break;
     if (!sn__jobs_link(x)) return cutoff;
   }

@@ -17,10 +17,12 @@ int64_t sn__one_queue(sn__piece *pieces, uint32_t n, sn__piece *heap);
 
 typedef struct sn__bounder {
   sn__jobs *jobs;
-  sn__piece *pieces, *heap; /* [jobs->most] */
+  sn__piece *pieces, *heap; /* [jobs->most], the heap n_queues more */
   int64_t *apart;           /* [apart_most * apart_most] see sn__bound_deep() */
   uint32_t apart_most;
   sn__alike *alike;
+  bool no_waiting; /* sn__bound_deep() asks only for schedules in which no device waits while it
+                    * could work */
   bool exchange; /* sn__bound_deep() orders what is alike: only one of the schedules that differ by
                   * an exchange is asked for */
 } sn__bounder;

@@ -53,12 +53,61 @@ static int64_t bound_with(searcher *s, uint32_t before, uint32_t after, int64_t 
   return sn__jobs_link(s->b->jobs) ? bound_again(s, bound) : s->cutoff;
 }
 
+/* A schedule that keeps all edges: what can start earliest goes first, of equal ones what has the
+ * longest tail. Its step; the jobs' heads become its starts. */
+static int64_t complete(sn__bounder *b) {
+  sn__jobs *x = b->jobs;
+  int64_t last = 0;
+  uint32_t *waits = x->scratch;
+  sn__piece *jobs = b->pieces; /* of each job: when it is there; of each queue in heap: when free */
+  for (uint32_t j = 0; j < x->n; j++) {
+    waits[j] = x->first_before[j + 1] - x->first_before[j];
+    jobs[j].head = 0;
+  }
+  for (int q = 0; q < x->n_queues; q++)
+    b->heap[q].head = 0;
+  for (uint32_t done = 0; done < x->n; done++) {
+    uint32_t best = UINT32_MAX;
+    int64_t best_at = 0;
+    for (uint32_t j = 0; j < x->n; j++) {
+      if (waits[j] != 0) continue;
+      int queue = x->jobs[j].queue;
+      int64_t at = jobs[j].head;
+      if (queue >= 0 && b->heap[queue].head > at) at = b->heap[queue].head;
+      if (best != UINT32_MAX &&
+          (at > best_at || (at == best_at && x->jobs[j].tail <= x->jobs[best].tail)))
+        continue;
+      best = j;
+      best_at = at;
+    }
+    int64_t end = best_at + x->jobs[best].ns;
+    waits[best] = UINT32_MAX; /* done */
+    jobs[best].tail = best_at;
+    if (x->jobs[best].queue >= 0) b->heap[x->jobs[best].queue].head = end;
+    if (end > last) last = end;
+    for (uint32_t e = x->first_after[best]; e < x->first_after[best + 1]; e++) {
+      waits[x->after[e]]--;
+      if (end > jobs[x->after[e]].head) jobs[x->after[e]].head = end;
+    }
+  }
+  return last;
+}
+
+static void take_starts(sn__bounder *b) {
+  for (uint32_t j = 0; j < b->jobs->n; j++)
+    b->jobs->jobs[j].head = b->pieces[j].tail;
+}
+
 /* Whether a schedule was found. */
 static bool decide(searcher *s, int64_t bound, int depth) {
   sn__jobs *x = s->b->jobs;
   if (*s->budget <= 0 || depth == DEPTH_MOST) {
     if (bound < s->open) s->open = bound;
     return false;
+  }
+  if (complete(s->b) < s->cutoff) {
+    take_starts(s->b);
+    return true;
   }
   choice c = tightest(s->b);
   if (!c.found) return true;

@@ -166,9 +166,9 @@ typedef enum sn_precision {
   SN_PRECISION_F32 = 0,
   /* Both operands of a product are rounded to bf16 (8 bits of significand, the nearest, ties to
    * even) as they are read, and the products of the rounded numbers are added up in f32. An element
-   * of a product of depth k is off by at most (2^-8 + 2^-16 + (k + 4) 2^-24) times the sum of |a b|
+   * of a product of depth k is off by at most (2^-7 + 2^-16 + (k + 4) 2^-24) times the sum of |a b|
    * over its terms. Numbers have f32's range: nothing needs scaling; NaN and infinities stay; what
-   * is above 3.39e38 becomes infinite, and what is below 1.18e-38 counts as zero. */
+   * is above 3.396e38 becomes infinite, and what is below 1.18e-38 counts as zero. */
   SN_PRECISION_BF16
 } sn_precision;
 

@@ -86,7 +86,7 @@ static void free_product(product *p) {
 
 /* Products of rounded operands are exact in f32, so what is left is the rounding of k additions in
  * any order, at most (k + 2) u times the sum of sizes to first order; the cuts, the bias and the
- * old C add a few more. (Rounding itself would be off by 2^-8: a hundred thousand times as much, so
+ * old C add a few more. (Rounding itself is off by up to 2^-7: a hundred thousand times as much, so
  * that a kernel which rounds otherwise is seen.) */
 static void check_product(const product *p) {
   const sn__gemm_args *g = &p->args;

@@ -98,8 +98,8 @@ static int marked(const sn_graph *g) {
   return count;
 }
 
-/* Operands are off by 2^-9 at most, each its own way: sums of many such terms are off by less than
- * 1 % of their size where nothing cancels, which random ones do a little. */
+/* Operands are off by 2^-8 at most, each its own way, so that sums of many such terms are off by
+ * less than 1 % of their size where nothing cancels, which random ones do a little. */
 START_TEST(near_f32_but_rounded) {
   if (!sn__gemm_set_bf16((sn__gemm_bf16)(_i / CASES))) return;
   const int i = _i % CASES;

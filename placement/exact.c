@@ -19,7 +19,7 @@ enum {
   QUICK_JOBS = 8,
   SHORT_LOOK = 32, /* the part of the budget that first looks at a placement's orders get */
   INTRUDERS_MOST = 8,
-  STEPS_PER_JOB = 2 /* tasks simulated in the time in which a job is looked at */
+  STEPS_PER_JOB = 1 /* tasks simulated in the time in which a job is looked at */
 };
 
 typedef struct left {

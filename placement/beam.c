@@ -374,7 +374,7 @@ static void begin(beam *b) {
       if (ns_on(b, t, d) < b->least[t]) b->least[t] = ns_on(b, t, d);
     p->work += b->least[t];
   }
-  b->luck = p->work / f->n_tasks * LUCK;
+  b->luck = p->work / ((int64_t)f->n_tasks + 1) * LUCK;
   p->node = SN__FLOW_NONE;
   for (uint32_t i = 0; i < f->n_tasks; i++) {
     p->cells[i] = (cell){0, b->waits[i]};
@@ -396,7 +396,7 @@ static bool run(beam *b, int64_t allowed) {
   begin(b);
   for (uint32_t n = 0; n < f->n_tasks && !b->wide; n++) {
     if (n % alone == 0 && n > 0) {
-      int64_t share = allowed / f->n_tasks * n;
+      int64_t share = allowed / ((int64_t)f->n_tasks + 1) * n;
       if (b->spent > share && width > 1) width = (width + 1) / 2;
       if (b->spent < share - share / 8 && width < b->width) width++;
       select_better(b, width);

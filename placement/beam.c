@@ -10,6 +10,7 @@
  *
  * A schedule is a row of cells (a task's end, what it waits for) of which only a window is copied:
  * behind it all readers are ready, before it nothing has happened yet. */
+#include <assert.h>
 #include <string.h>
 
 #include "core/alloc.h"
@@ -311,6 +312,7 @@ static void step_on(beam *b) {
  * that is ready is there, or something ends. */
 static int64_t score(beam *b, const partial *p) {
   int64_t sum = 0, next = INT64_MAX;
+  assert(b->nd > 1);
   for (uint32_t d = 0; d < b->nd; d++)
     if (p->avail[d] > p->last && p->avail[d] < next) next = p->avail[d];
   for (uint32_t d = 0; d < b->nd; d++) {
@@ -441,7 +443,7 @@ sn_status sn__beam_schedule(sn__search *s, const int64_t *rank, int64_t evals, i
   int64_t width = evals < WIDTH_MOST ? evals : WIDTH_MOST;
   if (width * f->n_tasks > STEPS_MOST) width = STEPS_MOST / f->n_tasks;
   *out_found = false;
-  if (width < 2 || f->n_tasks == 0) return SN_OK;
+  if (width < 2 || f->n_tasks == 0 || f->n_devices < 2) return SN_OK;
   b.width = (uint32_t)width;
   b.rank = rank == NULL ? tails : rank;
   bool ok = beam_create(&b);

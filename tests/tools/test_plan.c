@@ -97,6 +97,9 @@ START_TEST(recomputing_is_said) {
   r = sennit("train " FILES "--steps 1 --out \"$T/kept\" --json");
   ck_assert_ptr_null(strstr(r->out, "\"recompute\""));
   ck_assert_str_eq(json_text_at(r->out, "params_sha256"), hex);
+  r = sennit("train " FILES "--micro-batches 2 --pipeline 1f1b --batch 8 --recompute pixels "
+             "--steps 1 --out \"$T/parts\" --json");
+  ck_assert_msg(r->code == 0, "%s", r->err); /* the other options stay */
   sennit_fails(1, "--recompute auto (", "plan " FILES "--devices cpu:0=6300KiB --recompute none");
   sennit_fails(2, "did you mean 'strokes'", "plan " FILES "--recompute stroke");
   sennit_fails(2, "it stands alone", "plan " FILES "--recompute none,strokes");

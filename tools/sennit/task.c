@@ -74,8 +74,8 @@ static sn_status read_config(task *t) {
   size_t n = texts(t->args, "--set", &sets);
   for (size_t i = 0; i < n; i++)
     SN_TRY(sn_model_config_set(t->config, sets[i]));
+  SN_TRY(recompute_to_config(t)); /* before the others: what is set by words puts defaults back */
   options_to_config(t->args, &t->config->train);
-  SN_TRY(recompute_to_config(t));
   bool in_c = task_has(t->args, "--model");
   SN_TRY(sn_model_config_check(t->config, in_c ? SN_CONFIG_MODEL_IN_C : 0));
   return precision_check(t->config->train.precision);

@@ -123,6 +123,7 @@ static uint32_t distance(const sn__flow_simulator *s) {
 }
 
 static void add_entries(state *x, const sn__heap *heap) {
+  if (heap->count == 0) return; /* it may have no items at all */
   memcpy(x->entries + x->n_entries, heap->items, heap->count * sizeof *heap->items);
   x->n_entries += heap->count;
 }

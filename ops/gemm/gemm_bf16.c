@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which kernels make bf16 products here, and op(B) rounded once for many of them. */
+#include <assert.h>
 #include <stdatomic.h>
 #include "ops/gemm/gemm_bf16_impl.h"
 
@@ -73,6 +74,7 @@ void sn__gemm_hold(void) {
 }
 
 void sn__gemm_let_go(void) {
+  assert(mine.holds > 0);
   mine.holds--;
   sn__bf16_end();
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bf16 products in plain C, for machines without instructions for them. A product of two bf16
- * numbers is exact in f32, so it does not matter whether a multiply-add is fused. */
+/* bf16 products in plain C, for machines without instructions for them. No multiply-add is fused
+ * (-ffp-contract=off), so that every clone gives the same bits. It would matter only where a
+ * product of two bf16 numbers leaves f32's range: elsewhere it is exact in f32. */
 #include "ops/gemm/gemm_bf16_impl.h"
 #include "ops/vecmath.h"
 

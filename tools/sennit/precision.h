@@ -11,8 +11,8 @@ extern const char *const precision_words[]; /* by sn_config_precision; ends with
 
 /* CONFIG for what no device here computes. */
 SN_MUST_USE sn_status precision_check(sn_config_precision precision);
-/* Marks the graph, and says so on standard error, once, where a device has to emulate it. */
 void precision_set(sn_graph *graph, sn_config_precision precision);
+/* Says on standard error, once, that a device makes bf16 products slower than f32 ones. */
 void precision_note(const sn_graph *graph, const sn_topology *topology);
 
 #endif

@@ -55,10 +55,14 @@ static sn_status batch_moments_infer(sn__infer *c) {
 }
 
 static sn_status batch_total_infer(sn__infer *c) {
+  const sn__batch_total_attrs *a = c->attrs;
   for (int i = 0; i < c->n_in; i++)
     if (c->in[i].dtype != SN_F64 || c->in[i].shape.rank != 1 || c->in[i].shape.dims[0] < 1 ||
         !sn_shape_equal(&c->in[i].shape, &c->in[0].shape))
       return sn__infer_fail(c, "inputs must be f64 vectors of one size");
+  if (a->moments != 0 && c->in[0].shape.dims[0] % 2 == 0)
+    return sn__infer_fail(c, "inputs must be moments: a mean and a variance of each feature, then "
+                             "their count");
   c->out[0] = c->in[0];
   return SN_OK;
 }

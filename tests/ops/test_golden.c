@@ -4,6 +4,7 @@
 #include <math.h>
 #include "core/autodiff.h"
 #include "ops/common.h"
+#include "ops/batch_norm/batch_norm.h"
 #include "tests/check_sn.h"
 #include "tests/ops/op_test.h"
 #include "tests/ops/golden.inc"
@@ -278,6 +279,12 @@ static void bad_weights(op_test *t) {
   sn_value x = op_noise(t, SN_SHAPE(SN_DIM_BATCH, 4), 0, 1);
   sn_huber_loss(t->graph, x, x, .weights = x);
 }
+/* Two features have five numbers; four would be read past their end. */
+static void bad_moments(op_test *t) {
+  const sn__batch_total_attrs a = {.moments = 1};
+  const sn_value part = op_data(t, SN_F64, SN_SHAPE(4), NULL, 0);
+  sn__node_add(t->graph, &sn__op_batch_total, &a, (sn_value[]){part, part}, 2, NULL, NULL);
+}
 
 static const op_mistake mistakes[] = {
     {bad_matmul, "a has 64 columns and b has 32 rows; they must be equal"},
@@ -298,6 +305,7 @@ static const op_mistake mistakes[] = {
     {bad_label_type, "the labels are f32; class numbers are i32 or i64"},
     {bad_label_rows, "the logits have shape [batch, 4] and the labels [6]"},
     {bad_target, "the prediction has shape [batch, 4] and the target has [batch, 3]"},
+    {bad_moments, "inputs must be moments"},
     {bad_weights, "there must be one for each row: [batch]"},
 };
 

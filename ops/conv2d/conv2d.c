@@ -2,6 +2,8 @@
 /* Convolutions of images with strides, padding, bias and activation; dilation and groups are 1. */
 #include "ops/conv2d/conv2d.h"
 
+#include "ops/gemm/gemm.h"
+
 /* Far beyond any image, and small enough that no sum of extents overflows. */
 #define MOST_EXTENT ((int64_t)1 << 31)
 
@@ -160,22 +162,32 @@ static sn_status conv2d_grad(const sn__grad *c) {
 
 /* ---- the rows -------------------------------------------------------------------------------- */
 
-/* Each pixel of y meets the whole kernel once, forward and in both gradients. */
-static void products(const sn__exec *e, const sn_shape *y, const sn_shape *kernel, sn__cost *out) {
+/* Each pixel of y meets the whole kernel once, forward and in both gradients. The product is `n`
+ * wide and `k` deep. */
+static void products(const sn__exec *e, const sn_shape *y, const sn_shape *kernel, int64_t n,
+                     int64_t k, sn__cost *out) {
+  const int64_t precision = ((const sn__conv2d_attrs *)e->attrs)->precision;
   out->flops = 2.0 * (double)sn__shape_span(y, 0, 3) * (double)sn__shape_size(kernel);
   out->bytes = sn__cost_bytes(e);
   out->bf16_flops =
-      sn__is_bf16(e->in[0].dtype, ((const sn__conv2d_attrs *)e->attrs)->precision) ? out->flops : 0;
+      sn__is_bf16(e->in[0].dtype, precision) && sn__gemm_rounds(n, k) ? out->flops : 0;
 }
 
 static void conv2d_cost(const sn__exec *e, sn__cost *out) {
-  products(e, &e->out[0].shape, &e->in[1].shape, out);
+  const sn_shape *kernel = &e->in[1].shape;
+  products(e, &e->out[0].shape, kernel, kernel->dims[3], sn__shape_span(kernel, 0, 3), out);
 }
+/* With strides, as deep as the deepest of the phases. */
 static void input_grad_cost(const sn__exec *e, sn__cost *out) {
-  products(e, &e->in[0].shape, &e->in[1].shape, out);
+  const sn__conv2d_attrs *a = e->attrs;
+  const sn_shape *kernel = &e->in[1].shape;
+  const int64_t taps_h = (kernel->dims[0] + a->stride_h - 1) / a->stride_h;
+  const int64_t taps_w = (kernel->dims[1] + a->stride_w - 1) / a->stride_w;
+  products(e, &e->in[0].shape, kernel, kernel->dims[2], taps_h * taps_w * kernel->dims[3], out);
 }
 static void weight_grad_cost(const sn__exec *e, sn__cost *out) {
-  products(e, &e->in[1].shape, &e->out[0].shape, out);
+  const sn_shape *y = &e->in[1].shape;
+  products(e, y, &e->out[0].shape, y->dims[3], sn__shape_span(y, 0, 3), out);
 }
 
 static const sn__attr_def attrs[] = {

@@ -42,7 +42,8 @@ bool sn__patches_are_source(const sn__patches *p);
 void sn__patches_gather(const sn__patches *p, sn_dtype dtype, int64_t first, int64_t rows,
                         void *out, sn__team *team);
 /* Rows of a chunk: what about a megabyte holds, in steps of SN__GEMM_KC so that sums over rows are
- * cut where one product over all rows would cut them. Depends on the patch's width alone. */
+ * cut where one f32 product over all rows would cut them (bf16 ones are cut at chunks as well).
+ * Depends on the patch's width alone. */
 int64_t sn__patch_chunk(const sn__patches *p, sn_dtype dtype);
 
 sn_status sn__conv2d_cpu(const sn__exec *e);

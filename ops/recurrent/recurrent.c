@@ -73,24 +73,29 @@ static double step_flops(const sn__exec *e, int64_t steps_dim) {
 
 void sn__recurrent_cost(const sn__exec *e, int64_t count, sn__cost *out) {
   const sn__recurrent_attrs *a = e->attrs;
-  const double n = (double)e->in[0].shape.dims[0], f = (double)e->in[0].shape.dims[1];
-  const double outputs = (double)e->out[0].shape.dims[1]; /* D * H */
-  const double units = outputs / (double)a->directions;
-  const double products = n * outputs * 2.0 * (double)count * (f + units);
+  const int64_t features = e->in[0].shape.dims[1];
+  const int64_t outputs = e->out[0].shape.dims[1], units = outputs / a->directions;
+  const double gates = (double)e->in[0].shape.dims[0] * (double)outputs;
+  const double input = gates * 2.0 * (double)(count * features);
+  const double recurrent = gates * 2.0 * (double)(count * units);
   out->flops =
-      products + n * outputs * GATE_FLOPS + step_flops(e, e->in[SN__RNN_STEPS].shape.dims[0]);
-  out->bf16_flops = sn__rnn_compute(e) == SN_BF16 ? products : 0;
+      input + recurrent + gates * GATE_FLOPS + step_flops(e, e->in[SN__RNN_STEPS].shape.dims[0]);
+  out->bf16_flops = sn__rnn_bf16_flops(e, count * units, features, input) +
+                    sn__rnn_bf16_flops(e, count * units, units, recurrent);
   out->bytes = sn__tensor_bytes(e);
 }
 
 void sn__recurrent_grad_cost(const sn__exec *e, sn__cost *out) {
   const double n = (double)e->in[0].shape.dims[0];
-  double products = 0;
-  for (int i = 4; i < e->n_in; i++)
-    products += 2.0 * n * (double)sn__shape_size(&e->in[i].shape);
   out->flops = GATE_GRAD_FLOPS * (double)sn__shape_size(&e->in[0].shape) +
-               step_flops(e, e->in[1].shape.dims[0]) + products;
-  out->bf16_flops = sn__rnn_compute(e) == SN_BF16 ? products : 0;
+               step_flops(e, e->in[1].shape.dims[0]);
+  out->bf16_flops = 0;
+  for (int i = 4; i < e->n_in; i++) {
+    const sn_shape *kernel = &e->in[i].shape;
+    const double product = 2.0 * n * (double)sn__shape_size(kernel);
+    out->flops += product;
+    out->bf16_flops += sn__rnn_bf16_flops(e, kernel->dims[1], kernel->dims[0], product);
+  }
   out->bytes = sn__tensor_bytes(e);
 }
 

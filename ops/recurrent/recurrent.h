@@ -41,7 +41,8 @@ enum { SN__RNN_TAPE = 4 }; /* numbers of H per element and direction in `gates`,
 #define SN__RNN_SAVED_INPUTS (1u << 0 | 1u << 1 | 1u << 2 | 1u << 3 | 1u << 6 | 1u << 7)
 /* Elements whose weight gradients are taken at a time: their dgates, which three sums read, stay in
  * a level-2 cache meanwhile. A multiple of SN__GEMM_KC and of eight, so that cutting there
- * changes no bits. `pitch` is 4H. */
+ * changes no bits of f32 products; bf16 ones are cut here as well, the last piece's being f32 where
+ * it is short: a matter of `pitch` (4H) and the number of elements alone. */
 static inline int64_t sn__rnn_piece(int64_t pitch) {
   enum { NUMBERS = 1 << 18, MOST = 8 * SN__GEMM_KC };
   const int64_t rows = NUMBERS / (pitch > 0 ? pitch : 1) / SN__GEMM_KC * SN__GEMM_KC;
@@ -55,6 +56,11 @@ static inline int64_t sn__rnn_beside(const sn__recurrent_attrs *a, int64_t featu
 
 static inline sn_dtype sn__rnn_compute(const sn__exec *e) {
   return sn__compute(e->in[0].dtype, ((const sn__recurrent_attrs *)e->attrs)->precision);
+}
+
+/* Of a product n wide and k deep, what is made in bf16. */
+static inline double sn__rnn_bf16_flops(const sn__exec *e, int64_t n, int64_t k, double flops) {
+  return sn__rnn_compute(e) == SN_BF16 && sn__gemm_rounds(n, k) ? flops : 0;
 }
 
 static inline int sn__rnn_input(int direction, int which) {

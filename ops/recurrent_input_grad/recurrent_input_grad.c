@@ -12,9 +12,13 @@ static sn_status input_grad_infer(sn__infer *c) {
 
 static void input_grad_cost(const sn__exec *e, sn__cost *out) {
   out->flops = 0;
-  for (int i = 1; i < e->n_in; i++)
-    out->flops += 2.0 * (double)e->in[0].shape.dims[0] * (double)sn__shape_size(&e->in[i].shape);
-  out->bf16_flops = sn__rnn_compute(e) == SN_BF16 ? out->flops : 0;
+  out->bf16_flops = 0;
+  for (int i = 1; i < e->n_in; i++) {
+    const sn_shape *kernel = &e->in[i].shape;
+    const double product = 2.0 * (double)e->in[0].shape.dims[0] * (double)sn__shape_size(kernel);
+    out->flops += product;
+    out->bf16_flops += sn__rnn_bf16_flops(e, kernel->dims[1], kernel->dims[0], product);
+  }
   out->bytes = sn__tensor_bytes(e);
 }
 

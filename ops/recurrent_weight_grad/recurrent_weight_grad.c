@@ -20,7 +20,8 @@ static void weight_grad_cost(const sn__exec *e, sn__cost *out) {
   const double weights = (double)sn__shape_size(&e->out[SN__RNN_W_IH].shape) +
                          (double)sn__shape_size(&e->out[SN__RNN_W_HH].shape);
   out->flops = 2.0 * (double)e->in[0].shape.dims[0] * weights;
-  out->bf16_flops = sn__rnn_compute(e) == SN_BF16 ? out->flops : 0;
+  out->bf16_flops =
+      sn__rnn_bf16_flops(e, e->out[SN__RNN_W_HH].shape.dims[1], e->in[0].shape.dims[0], out->flops);
   out->bytes = sn__tensor_bytes(e);
 }
 

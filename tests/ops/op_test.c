@@ -269,7 +269,8 @@ static sn_status run_node(const op_test *t, const sn_graph *g, const sn__node *n
   if (n->op->cost != NULL) {
     sn__cost cost = {.flops = -1, .bytes = -1};
     n->op->cost(&e, &cost);
-    ck_assert_msg(cost.flops >= 0 && cost.bytes >= 0, "%s: cost %g %g", n->name, cost.flops,
+    ck_assert_msg(cost.bf16_flops >= 0 && cost.flops >= cost.bf16_flops && cost.bytes >= 0,
+                  "%s: cost %g (%g of it bf16) %g", n->name, cost.flops, cost.bf16_flops,
                   cost.bytes);
   }
   free(work);

@@ -4,6 +4,7 @@
 #include <math.h>
 #include "core/autodiff.h"
 #include "core/precision.h"
+#include "core/run/values.h"
 #include "ops/gemm/gemm.h"
 #include "tests/check_sn.h"
 #include "tests/ops/op_test.h"
@@ -151,6 +152,63 @@ START_TEST(threads_change_nothing) {
 }
 END_TEST
 
+/* What is too shallow to be rounded counts as f32. */
+static void shallow_conv2d(op_test *t) {
+  sn_value x = op_param(t, SN_SHAPE(SN_DIM_BATCH, 6, 6, 3), 0, 1);
+  sn_value k = op_param(t, SN_SHAPE(3, 3, 3, 8), 0, 1);
+  op_out(t, sn_conv2d_op(t->graph, x, k, .stride = {2, 2}, .padding = {1, 1}));
+}
+
+static void shallow_lstm(op_test *t) {
+  enum { F = 8, H = 36 };
+  static const int64_t lengths[] = {3, 1, 9, 2};
+  sn_recurrent_weights w = {op_param(t, (sn_shape){2, {4 * H, F}}, -0.2, 0.2),
+                            op_param(t, (sn_shape){2, {4 * H, H}}, -0.2, 0.2),
+                            op_param(t, (sn_shape){1, {4 * H}}, -0.2, 0.2),
+                            op_param(t, (sn_shape){1, {4 * H}}, -0.2, 0.2)};
+  sn_sequence s = op_sequence(t, F, lengths, sizeof lengths / sizeof *lengths, -1, 1);
+  sn_value map, steps;
+  sn_time_order(t->graph, s.offsets, &map, &steps, NULL);
+  op_out(t, sn_lstm_op(t->graph, sn_reorder(t->graph, s.values, map, false), steps, &w, 1));
+}
+
+START_TEST(costs_know_what_is_rounded) {
+  static const struct {
+    void (*build)(op_test *t);
+    const char *op;
+    double bf16_flops;
+  } rows[] = {
+      {shallow_conv2d, "conv2d", 0},                                            /* 27 deep */
+      {shallow_conv2d, "conv2d_input_grad", 2.0 * 5 * 3 * 3 * (3 * 3 * 3 * 8)}, /* 2 * 2 * 8 */
+      {shallow_conv2d, "conv2d_weight_grad", 2.0 * 5 * 3 * 3 * (3 * 3 * 3 * 8)},
+      {shallow_lstm, "lstm", 2.0 * 15 * (4 * 36 * 36)}, /* not the input's product, 8 deep */
+      {shallow_lstm, "lstm_grad", 2.0 * 15 * (4 * 36 * 36)},
+      {shallow_lstm, "recurrent_input_grad", 2.0 * 15 * (4 * 36 * 8)},
+      {shallow_lstm, "recurrent_weight_grad", 0}, /* 15 elements */
+  };
+  op_test t;
+  op_test_init(&t, SN_F32, false);
+  rows[_i].build(&t);
+  sn__graph_add_loss(t.graph, NULL, t.loss_sum, sn__value_at(t.graph, 0), SN_SYMBOL_BATCH, 1);
+  sn_graph_set_precision(t.graph, SN_PRECISION_BF16);
+  sn_graph *train;
+  ck_sn_ok(sn__differentiate(t.graph, &train));
+  int seen = 0;
+  for (uint32_t i = 1; i < train->n_nodes; i++) {
+    if (train->nodes[i].op == NULL || strcmp(train->nodes[i].op->name, rows[_i].op) != 0) continue;
+    sn__cost cost;
+    ck_sn_ok(sn__node_work(train, t.extents, i, &cost));
+    ck_assert_msg(cost.bf16_flops == rows[_i].bf16_flops && cost.flops >= cost.bf16_flops,
+                  "%s: %g bf16 flops of %g, not %g", rows[_i].op, cost.bf16_flops, cost.flops,
+                  rows[_i].bf16_flops);
+    seen++;
+  }
+  ck_assert_int_eq(seen, 1);
+  sn_graph_free(train);
+  op_test_free(&t);
+}
+END_TEST
+
 START_TEST(mistakes_are_told) {
   sn_graph *g;
   ck_sn_ok(sn_graph_create(&g));
@@ -166,6 +224,7 @@ static Suite *precision_suite(void) {
   tcase_set_timeout(tc, 120);
   tcase_add_loop_test(tc, near_f32_but_rounded, 0, UNITS * CASES);
   tcase_add_loop_test(tc, threads_change_nothing, 0, CASES);
+  tcase_add_loop_test(tc, costs_know_what_is_rounded, 0, 7);
   tcase_add_test(tc, mistakes_are_told);
   suite_add_tcase(suite, tc);
   return suite;

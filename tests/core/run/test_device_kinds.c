@@ -90,8 +90,7 @@ static void toy_drain(void *impl) {
     sn__lane_drain(((toy_device *)impl)->lanes[q]);
 }
 
-/* ---- its kernels: not the CPU's numbers, to see which ran --------------------------------------
- */
+/* ---- its kernels: not the CPU's numbers, to see which ran ----------------------------------- */
 
 static const float *from_toy(const sn__exec *e, int i) {
   return (const float *)(const void *)near(e->in[i].data);

@@ -19,8 +19,12 @@ typedef enum sn__cpu_bf16 {
 } sn__cpu_bf16;
 
 SN_BEGIN_DECLS
-/* Asked for once: the first call asks Linux for the tile registers, for the whole process. */
+/* What products of bf16 can use. The first call asks Linux for the tile registers, for the whole
+ * process. */
 SN_API sn__cpu_bf16 sn__cpu_bf16_now(void);
+/* The same for plans, without asking for anything: before the first of the above, what it will find
+ * unless Linux refuses. */
+SN_API sn__cpu_bf16 sn__cpu_bf16_there(void);
 SN_END_DECLS
 
 #endif

@@ -51,7 +51,7 @@ static double cpu_flops_per_thread(void) {
  * rows and more, of 32 deep and more; 60e9 with AVX512_BF16 on the same processor (others may be
  * faster); 0.3 of f32 where it is emulated. */
 static double cpu_bf16_per_thread(void) {
-  switch (sn__cpu_bf16_now()) {
+  switch (sn__cpu_bf16_there()) {
   case SN__CPU_BF16_AMX: return 500e9;
   case SN__CPU_BF16_AVX512: return 60e9;
   default: return 0.3 * cpu_flops_per_thread();

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "core/bytes.h"
 #include "core/run/values.h"
 #include "placement/copies.h"
 #include "placement/placement_impl.h"
@@ -41,18 +43,17 @@ static sn_status say_what_binds(const sn__place_attempt *plain, char **out_cause
   sn_status status = sn__place_peaks(plain, peak, NULL);
   int d = sn__place_worst(t, plain->request->limits, peak);
   if (status == SN_OK && d >= 0) {
-    *out_cause = sn__format("no placement found fits without: %s would need %.2f MiB and has "
-                            "%.2f MiB",
-                            t->devices[d].name, (double)peak[d] / 1048576,
-                            (double)t->devices[d].memory_bytes / 1048576);
+    char takes[SN__BYTES_SIZE], has[SN__BYTES_SIZE];
+    *out_cause = sn__format("no placement found fits without: %s would need %s and has %s",
+                            t->devices[d].name, sn__bytes(peak[d], takes),
+                            sn__bytes(t->devices[d].memory_bytes, has));
     if (*out_cause == NULL) status = sn_status_out_of_memory();
   }
   sn__free(peak);
   return status;
 }
 
-/* `a` does not fit: the attempt with what may help recomputed takes its place when that fits, or
- * when it lacks less. */
+/* `a` does not fit: the attempt with what may help recomputed takes its place. */
 static sn_status try_recompute(sn__place_attempt *a, sn__recompute_choice *choice,
                                char **out_cause) {
   const sn__place_request *r = a->request;

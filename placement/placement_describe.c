@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/bytes.h"
 #include "core/run/values.h"
 #include "placement/flow_simulate.h"
 #include "placement/placement_impl.h"
@@ -117,11 +118,12 @@ static sn_status write_sentence(sn_placement *pl, const char *only_cause) {
   const sn_placement_figures *f = &pl->figures;
   double step = (double)f->predicted_step_ns * 1e-6, one = (double)f->one_device_ns * 1e-6;
   const char *name = f->one_device < 0 ? "" : pl->topology->devices[f->one_device].name;
+  char copied[SN__BYTES_SIZE];
+  sn__bytes(f->copy_bytes, copied);
   if (f->one_device < 0)
-    pl->sentence =
-        sn__format("No device alone has the memory; on %d the step takes %.3f ms with "
-                   "%.3f ms of copies (%.1f KiB).",
-                   f->devices_used, step, (double)f->copy_ns * 1e-6, (double)f->copy_bytes / 1024);
+    pl->sentence = sn__format("No device alone has the memory; on %d the step takes %.3f ms with "
+                              "%.3f ms of copies (%s).",
+                              f->devices_used, step, (double)f->copy_ns * 1e-6, copied);
   else if (pl->topology->n_devices == 1)
     pl->sentence = sn__format("One device: a step is predicted to take %.3f ms on %s.", step, name);
   else if (f->devices_used == 1 && only_cause != NULL)
@@ -132,15 +134,13 @@ static sn_status write_sentence(sn_placement *pl, const char *only_cause) {
                               "more in copies than it gains.",
                               pl->topology->n_devices, step);
   else if (f->predicted_step_ns <= f->one_device_ns)
-    pl->sentence = sn__format("Copies of %.1f KiB take %.3f ms a step, and %d devices shorten it "
+    pl->sentence = sn__format("Copies of %s take %.3f ms a step, and %d devices shorten it "
                               "from %.3f ms on %s to %.3f ms.",
-                              (double)f->copy_bytes / 1024, (double)f->copy_ns * 1e-6,
-                              f->devices_used, one, name, step);
+                              copied, (double)f->copy_ns * 1e-6, f->devices_used, one, name, step);
   else
     pl->sentence = sn__format("As asked for, %d devices take %.3f ms a step with %.3f ms of copies "
-                              "(%.1f KiB); %s alone would take %.3f ms.",
-                              f->devices_used, step, (double)f->copy_ns * 1e-6,
-                              (double)f->copy_bytes / 1024, name, one);
+                              "(%s); %s alone would take %.3f ms.",
+                              f->devices_used, step, (double)f->copy_ns * 1e-6, copied, name, one);
   return pl->sentence == NULL ? sn_status_out_of_memory() : SN_OK;
 }
 

@@ -3,24 +3,22 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/bytes.h"
 #include "core/run/plan.h"
 #include "placement/flow_simulate.h"
 #include "placement/placement_impl.h"
-
-static double mib(uint64_t bytes) {
-  return (double)bytes / 1048576;
-}
 
 static uint64_t limit_of(const sn__place_attempt *a, int device) {
   return a->request->topology->devices[device].memory_bytes;
 }
 
 /* What stays for the whole step does not fit, whatever the batch: which, and how much more is
- * needed. NULL: it could fit. */
+ * needed. OK: it could fit. */
 static sn_status fail_persistent(const sn__place_attempt *a) {
   const sn__flow *f = a->p->flow;
   uint64_t all = 0, room = 0, most_room = 0;
   uint32_t largest = 0;
+  char takes[SN__BYTES_SIZE], has[SN__BYTES_SIZE], enough[SN__BYTES_SIZE];
   for (uint32_t u = 0; u < f->n_classes; u++) {
     all += f->class_bytes[u];
     if (f->class_bytes[u] > f->class_bytes[largest]) largest = u;
@@ -33,15 +31,17 @@ static sn_status fail_persistent(const sn__place_attempt *a) {
   if (f->class_bytes[largest] > most_room)
     return sn_status_make(
         SN_CODE_OUT_OF_MEMORY,
-        "placement: variables and slots of module '%s' alone take %.1f MiB and the largest device "
-        "has %.1f MiB; give it a device of %.1f MiB at least, or make the module smaller",
-        a->p->graph->modules[a->p->units[largest].module].path, mib(f->class_bytes[largest]),
-        mib(most_room), mib(f->class_bytes[largest]));
+        "placement: variables and slots of module '%s' alone take %s and the largest device has "
+        "%s; give it a device of %s at least, or make the module smaller",
+        a->p->graph->modules[a->p->units[largest].module].path,
+        sn__bytes(f->class_bytes[largest], takes), sn__bytes(most_room, has),
+        sn__bytes_enough(f->class_bytes[largest], enough));
   if (all > room)
     return sn_status_make(SN_CODE_OUT_OF_MEMORY,
-                          "placement: variables and slots alone take %.1f MiB and all devices "
-                          "together have %.1f MiB; add a device of %.1f MiB at least",
-                          mib(all), mib(room), mib(all - room));
+                          "placement: variables and slots alone take %s and all devices together "
+                          "have %s; add a device of %s at least",
+                          sn__bytes(all, takes), sn__bytes(room, has),
+                          sn__bytes_enough(all - room, enough));
   return SN_OK;
 }
 
@@ -151,13 +151,15 @@ sn_status sn__place_refuse(const sn__place_attempt *a, const uint64_t *peak) {
     snprintf(batch, sizeof batch, "a batch of %lld rows instead of %lld (they fit), or ",
              (long long)rows, (long long)all);
   const sn_device_desc *desc = &t->devices[worst];
+  char takes[SN__BYTES_SIZE], held[SN__BYTES_SIZE], has[SN__BYTES_SIZE], more[SN__BYTES_SIZE];
   sn_status status = sn_status_make(
       SN_CODE_OUT_OF_MEMORY,
-      "placement: no placement found that fits%s: %s would need %.2f MiB (%.2f MiB of it variables "
-      "and slots) and has %.2f MiB; use %s%sa device with %.2f MiB more, or one more device",
-      a->n_entries > 0 ? ", with all recomputed that helps" : "", desc->name, mib(peak[worst]),
-      mib(stays), mib(desc->memory_bytes), batch, recompute == NULL ? "" : recompute,
-      mib(peak[worst] - desc->memory_bytes) + 0.005);
+      "placement: no placement found that fits%s: %s would need %s (%s of it variables and "
+      "slots) and has %s; use %s%sa device with %s more, or one more device",
+      a->n_entries > 0 ? ", with all recomputed that helps" : "", desc->name,
+      sn__bytes(peak[worst], takes), sn__bytes(stays, held), sn__bytes(desc->memory_bytes, has),
+      batch, recompute == NULL ? "" : recompute,
+      sn__bytes_enough(peak[worst] - desc->memory_bytes, more));
   sn__free(recompute);
   return status;
 }

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/bytes.h"
 #include "core/run/race.h"
 #include "core/run/run_impl.h"
 #include "core/verify.h"
@@ -191,7 +192,8 @@ static sn_status make_memory(sn_plan *p) {
 /* What does not fit, where, and what would: of the values of a step about as many examples as the
  * memory beside the variables holds. */
 static sn_status does_not_fit(const sn_plan *p, const sn_plan_device *d, uint64_t limit) {
-  double mib = 1048576, values = (double)d->arena_bytes, variables = (double)d->variable_bytes;
+  double values = (double)d->arena_bytes, variables = (double)d->variable_bytes;
+  char has[SN__BYTES_SIZE], stays[SN__BYTES_SIZE], step[SN__BYTES_SIZE], all[SN__BYTES_SIZE];
   char remedy[160];
   int64_t rows = p->capacity[SN_SYMBOL_BATCH];
   double fit = ((double)limit - variables) / values * (double)rows;
@@ -199,12 +201,13 @@ static sn_status does_not_fit(const sn_plan *p, const sn_plan_device *d, uint64_
     snprintf(remedy, sizeof remedy, "a batch of about %.0f in place of %lld would fit", fit,
              (long long)rows);
   else
-    snprintf(remedy, sizeof remedy, "%.2f MiB would do; or spread the model over more devices",
-             (variables + values) / mib + 0.005);
+    snprintf(remedy, sizeof remedy, "%s would do; or spread the model over more devices",
+             sn__bytes_enough((uint64_t)d->arena_bytes + d->variable_bytes, all));
   return sn_status_make(SN_CODE_OUT_OF_MEMORY,
-                        "%s has %.2f MiB, and the plan needs %.2f MiB there for variables and "
-                        "slots and %.2f MiB for the values of a step; %s",
-                        d->name, (double)limit / mib, variables / mib, values / mib, remedy);
+                        "%s has %s, and the plan needs %s there for variables and slots and %s "
+                        "for the values of a step; %s",
+                        d->name, sn__bytes(limit, has), sn__bytes(d->variable_bytes, stays),
+                        sn__bytes(d->arena_bytes, step), remedy);
 }
 
 static sn_status check_room(const sn_plan *p) {

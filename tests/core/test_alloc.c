@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/alloc.h"
+#include "core/bytes.h"
 
 #include "tests/check_sn.h"
 #include "tests/fail_alloc.h"
@@ -176,6 +177,20 @@ START_TEST(free_is_given_the_size) {
 }
 END_TEST
 
+/* Sizes in the unit that fits; what is said to be enough is. */
+START_TEST(sizes_in_words) {
+  char out[SN__BYTES_SIZE];
+  ck_assert_str_eq(sn__bytes(0, out), "0 B");
+  ck_assert_str_eq(sn__bytes(1023, out), "1023 B");
+  ck_assert_str_eq(sn__bytes(1536, out), "1.50 KiB");
+  ck_assert_str_eq(sn__bytes((uint64_t)64 << 20, out), "64.00 MiB");
+  ck_assert_str_eq(sn__bytes(UINT64_MAX, out), "16.00 EiB");
+  ck_assert_str_eq(sn__bytes(1025, out), "1.00 KiB");
+  ck_assert_str_eq(sn__bytes_enough(1025, out), "1.01 KiB");
+  ck_assert_str_eq(sn__bytes_enough(1024, out), "1.00 KiB");
+}
+END_TEST
+
 static Suite *suite(void) {
   Suite *s = suite_create("alloc");
   TCase *t = tcase_create("alloc");
@@ -184,6 +199,7 @@ static Suite *suite(void) {
   tcase_add_test(t, calloc_and_realloc);
   tcase_add_test(t, impossible_sizes);
   tcase_add_test(t, strings);
+  tcase_add_test(t, sizes_in_words);
   tcase_add_test(t, grow_doubles_and_keeps);
   tcase_add_test(t, arena_blocks);
   tcase_add_test(t, every_call_fails_once);

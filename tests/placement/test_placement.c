@@ -704,8 +704,8 @@ START_TEST(memory_is_kept_to) {
   sn_placement *none = NULL;
   t->devices[0].memory_bytes = t->devices[1].memory_bytes = 200 * 1024;
   ck_sn_fails(sn_place(g, t, &o, &none), SN_CODE_OUT_OF_MEMORY,
-              "variables and slots of module 'first' alone take 0.2 MiB and the largest device has "
-              "0.2 MiB; give it a device of 0.2 MiB at least");
+              "variables and slots of module 'first' alone take 256.00 KiB and the largest device "
+              "has 200.00 KiB; give it a device of 256.00 KiB at least");
   ck_assert_ptr_null(none);
   sn_topology_free(t);
   sn_graph_free(g);

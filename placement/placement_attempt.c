@@ -121,8 +121,6 @@ static sn_status look_again(sn__place_attempt *a) {
   a->graph = g;
   uint64_t *peak = sn__calloc((size_t)r->topology->n_devices, sizeof *peak);
   sn_status status = peak == NULL ? sn_status_out_of_memory() : make_problem(a);
-  if (status == SN_OK)
-    status = sn__makespan_bound(a->p->flow, &a->plan.lower_bound, &a->plan.bound);
   if (status == SN_OK) status = sn__place_peaks(a, peak, &a->plan.makespan);
   a->plan.fits = status == SN_OK && sn__place_worst(r->topology, r->limits, peak) < 0;
   sn__free(peak);
@@ -158,7 +156,6 @@ static sn_status settle(sn__place_attempt *a) {
   if (status == SN_OK && !same) {
     sn__free(a->plan.priorities);
     a->plan.priorities = NULL;
-    a->plan.certified = false;
     status = look_again(a);
     int64_t best = INT64_MAX;
     bool fits = a->plan.fits;
@@ -176,13 +173,39 @@ static sn_status settle(sn__place_attempt *a) {
   return status;
 }
 
+static bool limits_lowered(const sn__place_request *r) {
+  bool lowered = false;
+  for (int d = 0; d < r->topology->n_devices; d++)
+    lowered |= r->limits[d] != r->topology->devices[d].memory_bytes;
+  return lowered;
+}
+
+/* What the search proved of its own problem, where that is stricter than what was asked: with
+ * limits that were lowered, or with clones that other places would not have. What holds of every
+ * plan is the bound of the graph as given under the limits as given. */
+static sn_status claim_less(sn__place_attempt *a) {
+  const sn__place_request *r = a->request;
+  sn__place_attempt asked = {.request = r};
+  sn_status status = make_problem(&asked);
+  for (int d = 0; status == SN_OK && d < r->topology->n_devices; d++)
+    asked.p->flow->device_bytes[d] = r->topology->devices[d].memory_bytes;
+  if (status == SN_OK)
+    status = sn__makespan_bound(asked.p->flow, &a->plan.lower_bound, &a->plan.bound);
+  a->plan.any_schedule = true;
+  a->plan.certified = a->plan.fits && a->plan.makespan == a->plan.lower_bound;
+  sn__problem_free(asked.p);
+  return status;
+}
+
 sn_status sn__place_attempt_make(const sn__place_request *r, const char *const *entries, size_t n,
                                  sn__place_attempt *out) {
   *out = (sn__place_attempt){.request = r, .entries = entries, .n_entries = n};
   sn_status status = n > 0 ? sn__recompute_apply(r->graph, entries, n, NULL, &out->graph) : SN_OK;
   if (status == SN_OK) status = make_problem(out);
   if (status == SN_OK) status = search(out);
-  if (status == SN_OK && n > 0 && r->topology->n_devices > 1) status = settle(out);
+  bool cut = n > 0 && r->topology->n_devices > 1;
+  if (status == SN_OK && cut) status = settle(out);
+  if (status == SN_OK && (cut || limits_lowered(r))) status = claim_less(out);
   if (status != SN_OK) sn__place_attempt_free(out);
   return status;
 }

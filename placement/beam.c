@@ -30,11 +30,12 @@ typedef struct cell {
 } cell;
 
 typedef struct partial {
-  cell *cells;        /* [n_tasks] by place in the topological order */
-  uint32_t low, high; /* the window */
-  uint16_t *device;   /* [n_classes] NOWHERE: not yet */
-  int64_t *avail;     /* [n_devices] */
-  uint64_t *held;     /* [n_devices] */
+  cell *cells;                     /* [n_tasks] by place in the topological order */
+  uint32_t low, high;              /* the window */
+  uint32_t low_output, low_reader; /* of the task at `low`: up to these all readers are ready */
+  uint16_t *device;                /* [n_classes] NOWHERE: not yet */
+  int64_t *avail;                  /* [n_devices] */
+  uint64_t *held;                  /* [n_devices] */
   uint32_t n_ready;
   uint32_t *ready;  /* [READY_MOST] tasks */
   int64_t *urgency; /* [READY_MOST] rank and luck */
@@ -70,7 +71,8 @@ typedef struct beam {
   uint32_t *place;       /* [n_tasks] in the topological order */
   uint32_t *waits;       /* [n_tasks] by place: before anything is done */
   int64_t *least;        /* [n_tasks] shortest time on any device */
-  partial *states;       /* [2 * width] */
+  bool *allowed;         /* [n_classes * n_devices] */
+  partial *states;       /* [width] */
   uint32_t *now, *spare; /* numbers of states: the level's, those not in use */
   int64_t *scores;       /* [width] */
   uint32_t n_now, n_spare;
@@ -107,12 +109,13 @@ static void state_free(partial *p) {
 }
 
 static void beam_free(beam *b) {
-  for (uint32_t i = 0; b->states != NULL && i < 2 * b->width; i++)
+  for (uint32_t i = 0; b->states != NULL && i < b->width; i++)
     state_free(&b->states[i]);
   sn__free(b->states);
   sn__free(b->place);
   sn__free(b->waits);
   sn__free(b->least);
+  sn__free(b->allowed);
   sn__free(b->now);
   sn__free(b->scores);
   sn__free(b->spare);
@@ -125,14 +128,15 @@ static bool beam_create(beam *b) {
   b->place = sn__calloc(nt, sizeof *b->place);
   b->waits = sn__calloc(nt, sizeof *b->waits);
   b->least = sn__calloc(nt, sizeof *b->least);
-  b->states = sn__calloc(2 * w, sizeof *b->states);
+  b->allowed = sn__calloc((size_t)f->n_classes * b->nd + 1, sizeof *b->allowed);
+  b->states = sn__calloc(w, sizeof *b->states);
   b->now = sn__calloc(w, sizeof *b->now);
   b->scores = sn__calloc(w, sizeof *b->scores);
-  b->spare = sn__calloc(2 * w, sizeof *b->spare);
+  b->spare = sn__calloc(w, sizeof *b->spare);
   b->steps = sn__calloc(nt * w, sizeof *b->steps);
-  bool ok =
-      b->place && b->waits && b->least && b->states && b->now && b->scores && b->spare && b->steps;
-  for (uint32_t i = 0; ok && i < 2 * b->width; i++)
+  bool ok = b->place && b->waits && b->least && b->allowed && b->states && b->now && b->scores &&
+            b->spare && b->steps;
+  for (uint32_t i = 0; ok && i < b->width; i++)
     ok = state_create(b, &b->states[i]);
   return ok;
 }
@@ -194,16 +198,22 @@ static void settle(beam *b, partial *p, uint32_t task, int64_t at) {
   }
 }
 
-/* Behind the window: placed, and all that it makes is where it is needed. */
-static bool is_over(const beam *b, const partial *p, uint32_t place) {
+/* Whether the first task of the window can be left behind: placed, and all readers of what it
+ * makes are ready. Those found ready are not looked at again: a value may have very many. */
+static bool is_over(const beam *b, partial *p) {
   const sn__flow *f = b->f;
-  uint32_t t = f->topological[place];
-  if (p->cells[place].waits > 0 || p->device[f->task_class[t]] == NOWHERE) return false;
-  for (uint32_t o = f->first_output[t]; o < f->first_output[t + 1]; o++)
-    for (uint32_t r = f->first_reader[f->outputs[o]]; r < f->first_reader[f->outputs[o] + 1]; r++) {
+  uint32_t t = f->topological[p->low];
+  if (p->cells[p->low].waits > 0 || p->device[f->task_class[t]] == NOWHERE) return false;
+  for (uint32_t o = f->first_output[t] + p->low_output; o < f->first_output[t + 1]; o++) {
+    uint32_t first = f->first_reader[f->outputs[o]], end = f->first_reader[f->outputs[o] + 1];
+    for (uint32_t r = first + p->low_reader; r < end; r++) {
       uint32_t x = b->place[f->reads[r].task];
       if (x >= p->high || p->cells[x].waits > 0) return false;
+      p->low_reader++;
     }
+    p->low_output++;
+    p->low_reader = 0;
+  }
   return true;
 }
 
@@ -229,8 +239,10 @@ static void place_ready(beam *b, partial *p, const choice *c) {
       settle(b, p, f->reads[r].task, 0);
   for (uint32_t o = f->first_order[t]; o < f->first_order[t + 1]; o++)
     settle(b, p, f->orders[o].after, end);
-  while (p->low < p->high && is_over(b, p, p->low))
+  while (p->low < p->high && is_over(b, p)) {
     p->low++;
+    p->low_output = p->low_reader = 0;
+  }
 }
 
 static void state_copy(beam *b, partial *to, const partial *from) {
@@ -262,7 +274,7 @@ static bool may_go(const beam *b, const partial *p, uint32_t task, uint32_t d) {
   uint32_t class_ = f->task_class[task];
   if (p->device[class_] != NOWHERE) return p->device[class_] == d;
   uint64_t limit = f->device_bytes[d];
-  return sn__allowed(f, class_, (int)d) &&
+  return b->allowed[(size_t)class_ * b->nd + d] &&
          (limit == 0 || p->held[d] + f->class_bytes[class_] <= limit);
 }
 
@@ -369,6 +381,8 @@ static void begin(beam *b) {
   for (uint32_t c = 0; c < f->n_classes; c++) {
     p->device[c] = f->class_pin[c] < 0 ? NOWHERE : (uint16_t)f->class_pin[c];
     if (f->class_pin[c] >= 0) p->held[f->class_pin[c]] += f->class_bytes[c];
+    for (uint32_t d = 0; d < b->nd; d++)
+      b->allowed[(size_t)c * b->nd + d] = sn__allowed(f, c, (int)d);
   }
   for (uint32_t t = 0; t < f->n_tasks; t++) {
     b->least[t] = INT64_MAX;

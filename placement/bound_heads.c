@@ -40,6 +40,8 @@ typedef struct maker {
   uint32_t *position; /* [n] in topological order */
   uint32_t *slot;     /* [n] 1 + where a task stands in `near`; 0: it does not */
   bool *marked;       /* [n] */
+  uint32_t *list;     /* [n] the marked ones */
+  uint32_t n_list;
   uint64_t most_bytes;
   bool limits;
   near_task *near;
@@ -138,36 +140,44 @@ static void measure(const maker *m, const way *w, uint32_t u, uint32_t v, near_t
   }
 }
 
-/* The nearest of what v waits for, directly or not. backwards: the order is walked the other way.
- */
-static uint32_t find_near(maker *m, const way *w, uint32_t v, bool backwards) {
-  uint32_t n = 0, all = m->f->n_tasks, looked = 0;
-  uint32_t marked = 0;
-  for (uint32_t i = w->first_in[v]; i < w->first_in[v + 1]; i++) {
+static uint32_t degree(const way *w, uint32_t t) {
+  return w->first_in[t + 1] - w->first_in[t] + w->first_out[t + 1] - w->first_out[t];
+}
+
+/* What t waits for is looked at, too. */
+static void mark_before(maker *m, const way *w, uint32_t t) {
+  for (uint32_t i = w->first_in[t]; i < w->first_in[t + 1]; i++) {
     const edge *e = &m->edges[w->in[i]];
-    uint32_t u = e->before == v ? e->after : e->before;
-    marked += !m->marked[u];
+    uint32_t u = e->before == t ? e->after : e->before;
+    if (m->marked[u]) continue;
     m->marked[u] = true;
+    m->list[m->n_list++] = u;
   }
-  uint32_t at = m->position[v];
-  while (marked > 0) {
+}
+
+/* The nearest of what v waits for, directly or not. backwards: the order is walked the other way.
+ * Not all of them where that takes long: what is far, and what is read by very many, is left out,
+ * which makes heads weaker and no less true. */
+static uint32_t find_near(maker *m, const way *w, uint32_t v, bool backwards) {
+  uint32_t n = 0, at = m->position[v], left = 0; /* marked tasks that are still to come */
+  uint32_t steps = 16 * m->near_most, edges = 64 * m->near_most;
+  m->n_list = 0;
+  mark_before(m, w, v);
+  left = m->n_list;
+  for (; left > 0 && n < m->near_most && steps > 0; steps--) {
     at = backwards ? at + 1 : at - 1;
-    uint32_t u = m->f->topological[at];
-    looked++;
+    uint32_t u = m->f->topological[at], before = m->n_list;
     if (!m->marked[u]) continue;
-    m->marked[u] = false;
-    marked--;
-    if (n == m->near_most || looked > 16 * m->near_most) continue; /* only unmarks */
+    left--;
+    if (degree(w, u) > edges) continue;
+    edges -= degree(w, u);
     measure(m, w, u, v, &m->near[n]);
     m->slot[u] = ++n;
-    for (uint32_t i = w->first_in[u]; i < w->first_in[u + 1]; i++) {
-      const edge *e = &m->edges[w->in[i]];
-      uint32_t x = e->before == u ? e->after : e->before;
-      marked += !m->marked[x];
-      m->marked[x] = true;
-    }
-    if (at >= all) break;
+    mark_before(m, w, u);
+    left += m->n_list - before;
   }
+  for (uint32_t i = 0; i < m->n_list; i++)
+    m->marked[m->list[i]] = false;
   for (uint32_t i = 0; i < n; i++)
     m->slot[m->near[i].task] = 0;
   return n;
@@ -257,11 +267,12 @@ static bool allocate(maker *m) {
   m->position = sn__calloc(n, sizeof *m->position);
   m->slot = sn__calloc(n, sizeof *m->slot);
   m->marked = sn__calloc(n, sizeof *m->marked);
+  m->list = sn__calloc(n, sizeof *m->list);
   m->near = sn__calloc((size_t)m->near_most + 1, sizeof *m->near);
   m->pieces = sn__calloc((size_t)m->near_most + 1, sizeof *m->pieces);
   m->heap = sn__calloc((size_t)m->near_most + 1, sizeof *m->heap);
   bool ok = m->w->ns && m->w->head && m->w->tail && m->edges && m->position && m->slot &&
-            m->marked && m->near && m->pieces && m->heap;
+            m->marked && m->list && m->near && m->pieces && m->heap;
   for (int d = 0; d < 2; d++) {
     m->ways[d] = (way){
         sn__calloc(n, sizeof *m->ways[d].first_in), sn__calloc(edges, sizeof *m->ways[d].in),
@@ -272,13 +283,21 @@ static bool allocate(maker *m) {
 }
 
 static void free_maker(maker *m) {
-  void *const arrays[] = {m->edges,       m->position,
-                          m->slot,        m->marked,
-                          m->near,        m->pieces,
-                          m->heap,        m->ways[0].first_in,
-                          m->ways[0].in,  m->ways[0].first_out,
-                          m->ways[0].out, m->ways[1].first_in,
-                          m->ways[1].in,  m->ways[1].first_out,
+  void *const arrays[] = {m->edges,
+                          m->position,
+                          m->slot,
+                          m->marked,
+                          m->list,
+                          m->near,
+                          m->pieces,
+                          m->heap,
+                          m->ways[0].first_in,
+                          m->ways[0].in,
+                          m->ways[0].first_out,
+                          m->ways[0].out,
+                          m->ways[1].first_in,
+                          m->ways[1].in,
+                          m->ways[1].first_out,
                           m->ways[1].out};
   for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
     sn__free(arrays[i]);

@@ -2,6 +2,7 @@
 /* Bounds by queues: each must take its own work one after another. */
 #include "placement/exact_bound.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/alloc.h"
@@ -28,14 +29,27 @@ static void take_top(sn__piece *heap, uint32_t *n) {
   if (*n > 0) heap[i] = last;
 }
 
-/* They come nearly sorted. */
+static int compare_heads(const void *a, const void *b) {
+  const sn__piece *x = a, *y = b;
+  return x->head < y->head ? -1 : x->head > y->head;
+}
+
+/* They come nearly sorted; where they do not, moving one by one would take the square of n. Equals
+ * may come in any order: all are there before one is chosen. */
 static void sort_by_head(sn__piece *pieces, uint32_t n) {
+  uint64_t moves = 64 * (uint64_t)n;
   for (uint32_t i = 1; i < n; i++) {
     sn__piece p = pieces[i];
     uint32_t k = i;
     for (; k > 0 && pieces[k - 1].head > p.head; k--)
       pieces[k] = pieces[k - 1];
     pieces[k] = p;
+    if (i - k <= moves) {
+      moves -= i - k;
+      continue;
+    }
+    qsort(pieces, n, sizeof *pieces, compare_heads);
+    return;
   }
 }
 

@@ -439,6 +439,9 @@ static void search_free(sn__search *s) {
 /* Of an enumeration, for one simulated step: they take about as long. */
 enum { STEPS_PER_EVAL = 16 };
 
+/* More than anyone can wait for, and far from what int64_t holds of its multiples. */
+#define EVALS_MOST ((int64_t)1 << 40)
+
 static sn_status find_plan(sn__search *s, sn__makespan_result *out) {
   plan p;
   bool ok = plan_create(s->flow, &p);
@@ -513,6 +516,7 @@ sn_status sn__makespan_solve(const sn__flow *flow, const sn__makespan_options *o
                   .options = options,
                   .budget = options->evals > 0 ? options->evals : default_evals(flow),
                   .random = options->seed};
+  if (s.budget > EVALS_MOST) s.budget = EVALS_MOST;
   *out = (sn__makespan_result){0};
   sn_status status = search_create(&s);
   if (status == SN_OK) status = find_plan(&s, out);

@@ -216,12 +216,12 @@ static sn_status choose_one(chooser *c, trial *now, bool *out_more) {
   return SN_OK;
 }
 
-/* Leaves out what is not needed, the dearest first. */
+/* Leaves out what is not needed, the dearest first; for a quarter more than choosing may take. */
 static sn_status prune(chooser *c, trial *now) {
-  for (bool again = true; again;) {
+  for (bool again = true; again && c->nodes_left > -nodes_most / 4;) {
     candidate *dearest = NULL;
     trial found = *now;
-    for (size_t i = 0; i < c->n; i++) {
+    for (size_t i = 0; i < c->n && c->nodes_left > -nodes_most / 4; i++) {
       if (!c->list[i].chosen) continue;
       trial t;
       SN_TRY(try_chosen(c, &c->list[i], NULL, &t));
@@ -266,9 +266,14 @@ static sn_status improve(chooser *c, bool *best, trial *best_trial) {
   return SN_OK;
 }
 
-static void choose_family(chooser *c, uint32_t family) {
-  for (size_t i = 0; i < c->n; i++)
+/* Nothing but that family (0: nothing at all). Whether any of it is left. */
+static bool choose_family(chooser *c, uint32_t family) {
+  bool any = false;
+  for (size_t i = 0; i < c->n; i++) {
     c->list[i].chosen = family != 0 && c->list[i].family == family;
+    any |= c->list[i].chosen;
+  }
+  return any;
 }
 
 /* Greed takes small pieces and then has no room for runs, which a chain needs: so it begins with
@@ -282,9 +287,9 @@ static sn_status choose(chooser *c) {
   SN_TRY(try_entries(c, c->entries, 0, &none));
   c->kept = none.kept;
   SN_TRY(find_candidates(c));
-  for (uint32_t f = 1; f <= c->n_families; f++) {
+  for (uint32_t f = 1; f <= c->n_families && c->nodes_left > 0; f++) {
     trial t;
-    choose_family(c, f);
+    if (!choose_family(c, f)) continue;
     SN_TRY(try_chosen(c, NULL, NULL, &t));
     bool fits = t.lacks == 0 && best_family.lacks == 0;
     if (fits ? t.ns >= best_family.ns : t.lacks >= best_family.lacks) continue;
@@ -292,10 +297,10 @@ static sn_status choose(chooser *c) {
     best_family = t;
   }
   if (family != 0) {
-    choose_family(c, family);
+    (void)choose_family(c, family);
     SN_TRY(improve(c, best, &best_trial));
   }
-  choose_family(c, 0);
+  (void)choose_family(c, 0);
   SN_TRY(improve(c, best, &best_trial));
   for (size_t i = 0; i < c->n; i++)
     c->list[i].chosen = best[i];

@@ -32,10 +32,9 @@ sn_status sn__fail_module(const sn_graph *g, const char *pattern) {
   const char *near = sn__nearest(pattern, names, n);
   sn_status status =
       near != NULL
-          ? sn_status_make(SN_CODE_CONFIG, "placement: no module '%s'; did you mean '%s'?", pattern,
-                           near)
-          : sn_status_make(SN_CODE_CONFIG, "placement: no module '%s'; the model's first is '%s'",
-                           pattern, n > 0 ? names[0] : "(none)");
+          ? sn_status_make(SN_CODE_CONFIG, "no module '%s'; did you mean '%s'?", pattern, near)
+          : sn_status_make(SN_CODE_CONFIG, "no module '%s'; the model's first is '%s'", pattern,
+                           n > 0 ? names[0] : "(none)");
   sn__free(names);
   return status;
 }

@@ -42,7 +42,7 @@ static sn_status apply_pins(sn__problem *p, const sn_place_options *options) {
     bool any = false;
     for (size_t m = 1; !any && m < p->graph->n_modules; m++)
       any = sn__module_matches(pin->module, p->graph->modules[m].path);
-    if (!any) return sn__fail_module(p->graph, pin->module);
+    if (!any) return sn_status_context(sn__fail_module(p->graph, pin->module), "placement");
     for (uint32_t u = 0; u < p->n_units; u++) {
       sn__unit *unit = &p->units[u];
       if (!sn__module_matches(pin->module, p->graph->modules[unit->module].path)) continue;

@@ -181,8 +181,9 @@ static bool limits_lowered(const sn__place_request *r) {
 }
 
 /* What the search proved of its own problem, where that is stricter than what was asked: with
- * limits that were lowered, or with clones that other places would not have. What holds of every
- * plan is the bound of the graph as given under the limits as given. */
+ * limits that were lowered, with clones that were chosen by what is no proof, or that other places
+ * would not have. What holds of every plan is the bound of the graph as given under the limits as
+ * given. */
 static sn_status claim_less(sn__place_attempt *a) {
   const sn__place_request *r = a->request;
   sn__place_attempt asked = {.request = r};
@@ -204,8 +205,9 @@ sn_status sn__place_attempt_make(const sn__place_request *r, const char *const *
   if (status == SN_OK) status = make_problem(out);
   if (status == SN_OK) status = search(out);
   bool cut = n > 0 && r->topology->n_devices > 1;
+  bool chosen = n > 0 && r->options->recompute == SN_RECOMPUTE_AUTO;
   if (status == SN_OK && cut) status = settle(out);
-  if (status == SN_OK && (cut || limits_lowered(r))) status = claim_less(out);
+  if (status == SN_OK && (cut || chosen || limits_lowered(r))) status = claim_less(out);
   if (status != SN_OK) sn__place_attempt_free(out);
   return status;
 }

@@ -87,22 +87,11 @@ static void link_way(const maker *m, way *w, bool backwards) {
   }
 }
 
-/* By class first: a task runs where its class can. */
 static void find_least(maker *m) {
   const sn__flow *f = m->f;
+  sn__flow_least_ns(f, m->w->ns);
   for (uint32_t t = 0; t < f->n_tasks; t++)
-    m->w->ns[t] = INT64_MAX;
-  for (uint32_t c = 0; c < f->n_classes; c++)
-    for (int d = 0; d < f->n_devices; d++) {
-      if (f->class_pin[c] >= 0 && f->class_pin[c] != d) continue;
-      if (sn__flow_class_ns(f, c, d) == SN__FLOW_NEVER) continue;
-      for (uint32_t i = f->first_member[c]; i < f->first_member[c + 1]; i++) {
-        uint32_t t = f->members[i];
-        int64_t ns = f->task_ns[(size_t)t * (size_t)f->n_devices + (size_t)d];
-        if (f->task_view[t]) ns = 0;
-        if (ns < m->w->ns[t]) m->w->ns[t] = ns;
-      }
-    }
+    if (f->task_view[t]) m->w->ns[t] = 0;
   for (int d = 0; d < f->n_devices; d++) {
     if (f->device_bytes[d] == 0) m->most_bytes = UINT64_MAX;
     if (f->device_bytes[d] > m->most_bytes) m->most_bytes = f->device_bytes[d];

@@ -12,23 +12,6 @@
 /* Added edges: a pair that two queues decide, at most this many. */
 enum { ROOM_FOR_ADDED = 16 };
 
-static void find_least(sn__jobs *x) {
-  const sn__flow *f = x->flow;
-  for (uint32_t c = 0; c < f->n_classes; c++)
-    for (uint32_t i = f->first_member[c]; i < f->first_member[c + 1]; i++)
-      x->least_ns[f->members[i]] = INT64_MAX;
-  for (uint32_t c = 0; c < f->n_classes; c++)
-    for (int d = 0; d < f->n_devices; d++) {
-      if (f->class_pin[c] >= 0 && f->class_pin[c] != d) continue;
-      if (sn__flow_class_ns(f, c, d) == SN__FLOW_NEVER) continue;
-      for (uint32_t i = f->first_member[c]; i < f->first_member[c + 1]; i++) {
-        uint32_t t = f->members[i];
-        int64_t ns = f->task_ns[(size_t)t * (size_t)f->n_devices + (size_t)d];
-        if (ns < x->least_ns[t]) x->least_ns[t] = ns;
-      }
-    }
-}
-
 sn_status sn__jobs_create(const sn__flow *f, sn__jobs **out_jobs) {
   sn__jobs *x = sn__calloc(1, sizeof *x);
   if (x == NULL) return sn_status_out_of_memory();
@@ -59,7 +42,7 @@ sn_status sn__jobs_create(const sn__flow *f, sn__jobs **out_jobs) {
     sn__jobs_free(x);
     return sn_status_out_of_memory();
   }
-  find_least(x);
+  sn__flow_least_ns(f, x->least_ns);
   *out_jobs = x;
   return SN_OK;
 }

@@ -93,6 +93,21 @@ int64_t sn__flow_class_ns(const sn__flow *f, uint32_t class_, int device) {
   return sum;
 }
 
+void sn__flow_least_ns(const sn__flow *f, int64_t *out_ns) {
+  for (uint32_t t = 0; t < f->n_tasks; t++)
+    out_ns[t] = INT64_MAX;
+  for (uint32_t c = 0; c < f->n_classes; c++)
+    for (int d = 0; d < f->n_devices; d++) {
+      if (f->class_pin[c] >= 0 && f->class_pin[c] != d) continue;
+      if (sn__flow_class_ns(f, c, d) == SN__FLOW_NEVER) continue;
+      for (uint32_t i = f->first_member[c]; i < f->first_member[c + 1]; i++) {
+        uint32_t t = f->members[i];
+        int64_t ns = f->task_ns[(size_t)t * (size_t)f->n_devices + (size_t)d];
+        if (ns < out_ns[t]) out_ns[t] = ns;
+      }
+    }
+}
+
 /* ---- checks --------------------------------------------------------------------------------- */
 
 /* Adds a time where all sums stay countable. */

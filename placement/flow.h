@@ -88,6 +88,8 @@ void sn__flow_free(sn__flow *flow);
 
 /* The time of all tasks of a class on a device, or SN__FLOW_NEVER. */
 int64_t sn__flow_class_ns(const sn__flow *flow, uint32_t class_, int device);
+/* Of each task [n_tasks] the time where its class can be and it is fastest. */
+void sn__flow_least_ns(const sn__flow *flow, int64_t *out_ns);
 
 static inline int64_t sn__flow_copy_ns(const sn__flow *f, uint32_t value, int from, int to) {
   if (from == to) return 0;

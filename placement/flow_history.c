@@ -209,7 +209,7 @@ static void count_uses(const sn__flow_history *h, const state *x) {
 }
 
 static const sn__entry *take_entries(sn__heap *heap, uint32_t count, const sn__entry *from) {
-  memcpy(heap->items, from, count * sizeof *from);
+  if (count > 0) memcpy(heap->items, from, count * sizeof *from);
   heap->count = count;
   return from + count;
 }

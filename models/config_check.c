@@ -153,12 +153,17 @@ static sn_status check_recompute(const sn_model_config *config, bool in_c) {
       return sn_status_make(SN_CODE_CONFIG,
                             "train %s: recompute has '%s' beside modules; it stands alone",
                             AT(config->train.mark), list->items[i]);
-    for (const char *at = list->items[i]; !word && !in_c && *at != '\0';) {
+    for (const char *at = list->items[i]; !word && !in_c && at != NULL;) {
       char part[256];
       size_t n = strcspn(at, "+");
+      if (n == 0)
+        return sn_status_make(SN_CODE_CONFIG,
+                              "train %s: recompute: a name in '%.80s' is empty; name a module on "
+                              "each side of +",
+                              AT(config->train.mark), list->items[i]);
       snprintf(part, sizeof part, "%.*s", (int)(n < sizeof part ? n : sizeof part - 1), at);
       SN_TRY(check_module_name(config, part, "train.recompute", AT(config->train.mark)));
-      at += n + (at[n] == '+');
+      at = at[n] == '+' ? at + n + 1 : NULL;
     }
   }
   return SN_OK;

@@ -32,8 +32,8 @@ static size_t match_length(const char *entry, const char *path) {
 sn_status sn__recompute_check(const sn_graph *g, const char *const *entries, size_t n) {
   char part[512];
   for (size_t e = 0; e < n; e++) {
-    if (entries[e] == NULL || *entries[e] == '\0')
-      return sn_status_make(SN_CODE_CONFIG, "recompute: an entry is empty; name a module");
+    if (entries[e] == NULL || *entries[e] == '\0' || entries[e][strlen(entries[e]) - 1] == '+')
+      return sn_status_make(SN_CODE_CONFIG, "recompute: a name is empty; name a module");
     for (const char *at = entries[e]; next_part(&at, part, sizeof part);) {
       bool any = false;
       for (size_t m = 1; !any && m < g->n_modules; m++)

@@ -205,6 +205,25 @@ static int64_t *part_extents(const sn_trainer *t) {
   return part;
 }
 
+/* Does the last micro-batch, which has the gradients added up so far beside its own, find room for
+ * values as many as a whole batch has? No: t->placement is for parts to decide. */
+static sn_status whole_sums_fit(sn_trainer *t, bool *out_fit) {
+  bool limited = false;
+  *out_fit = true;
+  for (int d = 0; d < t->topology->n_devices; d++)
+    limited = limited || t->topology->devices[d].memory_bytes > 0;
+  if (!limited) return SN_OK;
+  sn_status status = make_plan(t, SN_TRAIN_LAST);
+  sn_plan_free(t->programs[SN_TRAIN_LAST].plan); /* made again when the store has its sums */
+  t->programs[SN_TRAIN_LAST].plan = NULL;
+  if (sn_status_code(status) != SN_CODE_OUT_OF_MEMORY) return status;
+  sn_status_free(status);
+  sn_placement_free(t->placement);
+  t->placement = NULL;
+  *out_fit = false;
+  return SN_OK;
+}
+
 /* Micro-batches one after the other: where a whole batch fits as it is, it says where everything
  * goes; else its parts do, with what may be recomputed. */
 static sn_status place_parts(sn_trainer *t, const sn_graph *train,
@@ -212,7 +231,9 @@ static sn_status place_parts(sn_trainer *t, const sn_graph *train,
   sn_place_options whole = *options;
   if (whole.recompute == SN_RECOMPUTE_AUTO) whole.recompute = SN_RECOMPUTE_NONE;
   sn_status status = sn_place(train, t->topology, &whole, &t->placement);
-  if (sn_status_code(status) != SN_CODE_OUT_OF_MEMORY) return status;
+  bool fits = false;
+  if (status == SN_OK) status = whole_sums_fit(t, &fits);
+  if (fits || (status != SN_OK && sn_status_code(status) != SN_CODE_OUT_OF_MEMORY)) return status;
   sn_status_free(status);
   sn_graph *last = NULL; /* it has what gradients are added up in */
   int64_t *part = part_extents(t);

@@ -366,7 +366,7 @@ START_TEST(mistakes_are_told) {
   o.placement.n_recomputed = 1;
   ck_sn_fails(sn_trainer_create(g, &o, &t), SN_CODE_CONFIG, "no module 'trunc'; did you mean");
   o.placement.recomputed = (const char *const[]){""};
-  ck_sn_fails(sn_trainer_create(g, &o, &t), SN_CODE_CONFIG, "an entry is empty");
+  ck_sn_fails(sn_trainer_create(g, &o, &t), SN_CODE_CONFIG, "a name is empty");
   o.placement.recompute = (sn_recompute)9;
   ck_sn_fails(sn_trainer_create(g, &o, &t), SN_CODE_INVALID, "has number 9");
   sn_graph_free(g);

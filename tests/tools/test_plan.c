@@ -104,6 +104,7 @@ START_TEST(recomputing_is_said) {
   sennit_fails(2, "did you mean 'strokes'", "plan " FILES "--recompute stroke");
   sennit_fails(2, "it stands alone", "plan " FILES "--recompute none,strokes");
   sennit_fails(2, "recompute", "plan " FILES "--recompute strokes,,pixels");
+  sennit_fails(2, "'pixels+' is empty", "plan " FILES "--recompute strokes,pixels+");
 }
 END_TEST
 
@@ -111,6 +112,33 @@ START_TEST(mistakes_are_one_line) {
   sennit_fails(2, "did you mean 'strokes'", "plan " FILES "--set placement.stroke=cpu:0");
   sennit_fails(2, "cpu:3", "plan " FILES "--devices 'cpu*2' --set placement.strokes=cpu:3");
   sennit_fails(1, "/nowhere/p.dot: cannot write", "plan " FILES "--dot /nowhere/p.dot");
+}
+END_TEST
+
+#define NOWHERE "--data /nowhere.h5 --config \"$DIGITS/digits.yaml\" "
+
+/* Nothing is opened for words that cannot do. */
+START_TEST(mistakes_come_before_data) {
+  sennit_fails(2, "computes nothing",
+               "train " NOWHERE "--devices 'cpu:0,null:0' --out \"$T/none\"");
+  sennit_fails(2, "computes nothing", "debug " NOWHERE "--devices null:0 --rows 0:1 --out /no");
+  sennit_fails(2, "computes nothing", "eval --checkpoint /no --data /no --devices null:0");
+  sennit_fails(2, "computes nothing", "bench h3 --size S --devices null:0");
+  sennit_fails(2, "computes nothing", "plan " NOWHERE "--devices 'null*2' --profile 5");
+  sennit_fails(2, "--micro-batches 4", "train " NOWHERE "--pipeline zb --out \"$T/none\"");
+  sennit_fails(2, "3 to 100000 steps", "plan " NOWHERE "--profile 2");
+  sennit_fails(2, "without --profile", "plan " NOWHERE "--save-profile \"$T/p.json\"");
+  sennit_ok("plan " FILES "--devices 'null*2'");
+}
+END_TEST
+
+/* What does not fit is said by the plan, of the very batches, and not by a step on its way. */
+START_TEST(caps_hold_before_the_first_step) {
+  /* A whole batch fits, but not beside the sums of gradients that its parts need. */
+  sennit_ok("train " FILES "--micro-batches 4 --steps 1 --devices cpu:0=7200KiB --out \"$T/sums\"");
+  sennit_fails(1, "no placement found", "bench h3 --size S --steps 1 --devices cpu:0=1536KiB");
+  sennit_fails(1, "plan: cpu:0 has 8.00 MiB",
+               "debug " FILES "--rows 0:512 --out \"$T/s.h5\" --devices cpu:0=8MiB");
 }
 END_TEST
 
@@ -125,6 +153,8 @@ static Suite *make_suite(void) {
   tcase_add_test(tcase, h3_files_build_h3);
   tcase_add_test(tcase, recomputing_is_said);
   tcase_add_test(tcase, mistakes_are_one_line);
+  tcase_add_test(tcase, mistakes_come_before_data);
+  tcase_add_test(tcase, caps_hold_before_the_first_step);
   suite_add_tcase(suite, tcase);
   return suite;
 }

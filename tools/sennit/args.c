@@ -85,7 +85,7 @@ static sn_status parse_value(const arg_row *row, const char *text, arg_value *va
                           row->value != NULL ? row->value : row->help);
   case ARG_INT:
     if (!parse_whole(text, text + strlen(text), &value->from) || (double)value->from < row->min ||
-        (double)value->from > row->max)
+        value->from > (int64_t)row->max)
       return sn_status_make(SN_CODE_CONFIG, "%s is '%.64s'; give a whole number from %.0f to %.0f",
                             row->name, text, row->min, row->max);
     value->number = (double)value->from;

@@ -25,7 +25,7 @@ sn_status bench_work_build(const bench_work *w, sn_graph *g) {
   return w->kind == BENCH_H3 ? sn_h3_build(g, w->h3) : sn_inception_build(g, w->inception);
 }
 
-static sn_status reserve_h3(sn_trainer *t, const sn_h3_sizes *s, int64_t batches) {
+static sn_status h3_extents(const sn_h3_sizes *s, int64_t batches, bench_extents *out) {
   int64_t sequence = 0, set = 0;
   for (int64_t i = 0; i < batches; i++) {
     h3_work w;
@@ -36,18 +36,19 @@ static sn_status reserve_h3(sn_trainer *t, const sn_h3_sizes *s, int64_t batches
     if (w.set_offsets[w.rows] > set) set = w.set_offsets[w.rows];
     h3_work_free(&w);
   }
-  const sn_extent extents[] = {{"batch", s->batch},
-                               {"sequence.elements", sequence},
-                               {"sequence.longest", s->sequence_longest},
-                               {"set.elements", set},
-                               {"set.longest", s->set_largest}};
-  return sn_trainer_reserve(t, extents, sizeof extents / sizeof *extents);
+  *out = (bench_extents){{{"batch", s->batch},
+                          {"sequence.elements", sequence},
+                          {"sequence.longest", s->sequence_longest},
+                          {"set.elements", set},
+                          {"set.longest", s->set_largest}},
+                         5};
+  return SN_OK;
 }
 
-sn_status bench_work_reserve(const bench_work *w, sn_trainer *t, int64_t batches) {
-  if (w->kind == BENCH_H3) return reserve_h3(t, w->h3, batches);
-  const sn_extent extents[] = {{"batch", w->batch}};
-  return sn_trainer_reserve(t, extents, 1);
+sn_status bench_work_extents(const bench_work *w, int64_t batches, bench_extents *out) {
+  if (w->kind == BENCH_H3) return h3_extents(w->h3, batches, out);
+  *out = (bench_extents){{{"batch", w->batch}}, 1};
+  return SN_OK;
 }
 
 sn_status bench_batch_make(const bench_work *w, const sn_graph *g, uint64_t number,

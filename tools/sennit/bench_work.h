@@ -25,11 +25,16 @@ typedef struct bench_batch {
   double flops; /* of a training step on it */
 } bench_batch;
 
+typedef struct bench_extents {
+  sn_extent items[5];
+  size_t n;
+} bench_extents;
+
 /* size: 0 S, 1 M, 2 L. */
 bench_work bench_work_of(int kind, int size);
 sn_status bench_work_build(const bench_work *work, sn_graph *graph);
 /* The largest of so many batches, known beforehand as a loader knows its epoch's. */
-sn_status bench_work_reserve(const bench_work *work, sn_trainer *trainer, int64_t batches);
+sn_status bench_work_extents(const bench_work *work, int64_t batches, bench_extents *out);
 /* One batch by its number, for inputs of `graph`. */
 sn_status bench_batch_make(const bench_work *work, const sn_graph *graph, uint64_t number,
                            bench_batch *out_batch);

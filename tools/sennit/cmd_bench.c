@@ -12,6 +12,8 @@
 #include "tools/sennit/json.h"
 #include "tools/sennit/precision.h"
 #include "tools/sennit/roofline.h"
+#include "tools/sennit/stop.h"
+#include "tools/sennit/task.h"
 #include "tools/sennit/ui.h"
 
 enum { WARM_UP = 8, WRITTEN = 16 /* batches of --write */ };
@@ -143,15 +145,20 @@ static sn_status bench(const arg_set *args, const bench_work *work, sn_graph *g,
   SN_TRY(bench_work_build(work, g));
   if (args_given(args, "--bf16")) sn_graph_set_precision(g, SN_PRECISION_BF16);
   const char *devices = args_text(args, "--devices");
+  bench_extents extents;
+  SN_TRY(bench_work_extents(work, r->steps + WARM_UP, &extents));
   sn_trainer_options o = {
       .struct_size = sizeof o,
       .devices = devices != NULL ? devices : "cpu:0",
       .threads = (int)args_int(args, "--threads", 0),
-      .optimizer = {.struct_size = sizeof o.optimizer, .kind = SN_ADAM, .learning_rate = 1e-3}};
+      .optimizer = {.struct_size = sizeof o.optimizer, .kind = SN_ADAM, .learning_rate = 1e-3},
+      .extents = extents.items,
+      .n_extents = extents.n};
   sn_trainer *t = NULL;
   SN_TRY(sn_trainer_create(g, &o, &t));
   precision_note(g, sn_trainer_topology(t));
-  sn_status status = bench_work_reserve(work, t, r->steps + WARM_UP);
+  sn_status status = task_runs_on(sn_trainer_topology(t));
+  if (status == SN_OK) status = sn_trainer_reserve(t, extents.items, extents.n);
   if (status == SN_OK) status = count_params(t, r);
   if (status == SN_OK) status = run_steps(t, g, work, ui, r);
   if (status == SN_OK) status = report(args, work, g, t, r, ui);
@@ -160,6 +167,7 @@ static sn_status bench(const arg_set *args, const bench_work *work, sn_graph *g,
 }
 
 sn_status cmd_bench(const arg_set *args) {
+  stop_at_once();
   const bench_work work =
       bench_work_of(args_choice(args, "WORK", BENCH_H3), args_choice(args, "--size", 0));
   ui_state ui;

@@ -6,6 +6,7 @@
 #include "io/instance.h"
 #include "tools/sennit/commands.h"
 #include "tools/sennit/json.h"
+#include "tools/sennit/stop.h"
 #include "tools/sennit/ui.h"
 
 typedef struct run_times {
@@ -99,6 +100,7 @@ static sn_status print_json(const sn_instance_facts *f, const sn_instance_answer
 }
 
 sn_status cmd_place(const arg_set *args) {
+  stop_at_once();
   sn_instance *instance = NULL;
   sn_instance_answer *answer = NULL;
   sn_instance_options options = {.struct_size = sizeof options,

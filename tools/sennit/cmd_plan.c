@@ -2,6 +2,7 @@
 /* sennit plan: what train would do with the same words, without doing it. */
 #include "tools/sennit/commands.h"
 #include "tools/sennit/plan_report.h"
+#include "tools/sennit/stop.h"
 #include "tools/sennit/task.h"
 
 static sn_status report(const arg_set *args, ui_state *ui, const sn_trainer *trainer,
@@ -38,6 +39,7 @@ static sn_status make(const arg_set *args, ui_state *ui, task *t) {
 }
 
 sn_status cmd_plan(const arg_set *args) {
+  stop_at_once();
   ui_state ui;
   ui_init(&ui, args_given(args, "--json"));
   task t;

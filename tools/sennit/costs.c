@@ -276,23 +276,27 @@ static bool is_number(const char *text) {
   return *text != '\0' && strspn(text, "0123456789") == strlen(text);
 }
 
+sn_status costs_check(const arg_set *args) {
+  const char *what = task_text(args, "--profile");
+  if (what == NULL && task_has(args, "--save-profile"))
+    return sn_status_make(SN_CODE_CONFIG,
+                          "--save-profile without --profile: give --profile N to measure N steps");
+  if (what == NULL || !is_number(what)) return SN_OK;
+  int64_t steps = strtoll(what, NULL, 10);
+  if (strlen(what) <= 6 && steps >= 3 && steps <= STEPS_MOST) return SN_OK;
+  return sn_status_make(SN_CODE_CONFIG, "--profile %.40s: measure 3 to %d steps", what, STEPS_MOST);
+}
+
 sn_status costs_take(task *t, ui_state *ui, costs_figures *out) {
   *out = (costs_figures){.steps = 0};
   const char *what = task_text(t->args, "--profile");
   const char *save = task_text(t->args, "--save-profile");
-  if (what == NULL && save != NULL)
-    return sn_status_make(SN_CODE_CONFIG,
-                          "--save-profile without --profile: give --profile N to measure N steps");
   if (what == NULL) return SN_OK;
   sn_profile *profile = NULL;
   sn_status status = SN_OK;
   if (is_number(what)) {
-    int64_t steps = strtoll(what, NULL, 10);
-    if (strlen(what) > 6 || steps < 3 || steps > STEPS_MOST)
-      return sn_status_make(SN_CODE_CONFIG, "--profile %.40s: measure 3 to %d steps", what,
-                            STEPS_MOST);
     status = sn_profile_create(&profile);
-    if (status == SN_OK) status = measure_rounds(t, ui, steps, profile, out);
+    if (status == SN_OK) status = measure_rounds(t, ui, strtoll(what, NULL, 10), profile, out);
   } else {
     status = costs_read(what, &profile);
     if (status == SN_OK) sn_topology_set_profile(t->topology, profile);

@@ -27,6 +27,8 @@ typedef struct costs_figures {
   bool alone_taken; /* it is faster: the plan is that device's, by the costs it has alone */
 } costs_figures;
 
+/* CONFIG: words that do not go together or a number out of range; opens nothing. */
+sn_status costs_check(const arg_set *args);
 /* Behind task_build(): reads or measures as the options say and hangs the profile on the task's
  * topology. CONFIG: a file that is no profile. */
 sn_status costs_take(task *t, ui_state *ui, costs_figures *out);

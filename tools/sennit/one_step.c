@@ -105,6 +105,15 @@ static sn_status take_extents(one_step *s) {
 
 /* ---- the step ------------------------------------------------------------------------------- */
 
+/* The names are the task's, which knows the largest batch by them; the numbers are this batch's. */
+static sn_status make_known(const one_step *s, const task *t, sn_extent **out_known) {
+  *out_known = sn__calloc(t->n_extents + 1, sizeof **out_known);
+  if (*out_known == NULL) return sn_status_out_of_memory();
+  for (size_t i = 0; i < t->n_extents; i++)
+    (*out_known)[i] = (sn_extent){t->extents[i].symbol, extent_of(s, t->extents[i].symbol)};
+  return SN_OK;
+}
+
 static sn_status make_plan(one_step *s, const task *t) {
   const sn_trainer_options *o = &t->options;
   SN_TRY(sn_training_graph(s->model, &o->optimizer, SN_TRAIN_WHOLE, &s->train));
@@ -116,8 +125,14 @@ static sn_status make_plan(one_step *s, const task *t) {
   sn_plan_options options = {.struct_size = sizeof options,
                              .fetches = s->values,
                              .n_fetches = s->n_fetches,
-                             .training = true};
-  return sn_plan_create(s->placed, t->topology, &options, &s->plan);
+                             .training = true,
+                             .n_extents = t->n_extents};
+  sn_extent *known = NULL;
+  SN_TRY(make_known(s, t, &known));
+  options.extents = known;
+  sn_status status = sn_plan_create(s->placed, t->topology, &options, &s->plan);
+  sn__free(known);
+  return status;
 }
 
 sn_status one_step_open(const task *t, bind_set *bind, const sn_batch *batch, one_step *s) {

@@ -6,6 +6,7 @@
 
 static volatile sig_atomic_t asked;
 static bool obeyed;
+static struct sigaction interrupt_before, terminate_before;
 
 static void on_signal(int signal) {
   asked = signal;
@@ -15,11 +16,17 @@ void stop_install(void) {
   /* RESETHAND: a second signal of the kind finds the default again. */
   struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
   sigemptyset(&action.sa_mask);
-  sigaction(SIGINT, &action, NULL);
-  sigaction(SIGTERM, &action, NULL);
+  sigaction(SIGINT, &action, &interrupt_before);
+  sigaction(SIGTERM, &action, &terminate_before);
   struct sigaction ignore = {.sa_handler = SIG_IGN};
   sigemptyset(&ignore.sa_mask);
   sigaction(SIGPIPE, &ignore, NULL);
+}
+
+void stop_at_once(void) {
+  sigaction(SIGINT, &interrupt_before, NULL);
+  sigaction(SIGTERM, &terminate_before, NULL);
+  if (asked != 0) raise(asked);
 }
 
 int stop_signal(void) {

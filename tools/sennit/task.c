@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "tools/sennit/costs.h"
 #include "tools/sennit/precision.h"
 
 /* ---- options ------------------------------------------------------------------------------- */
@@ -28,10 +29,23 @@ static size_t texts(const arg_set *args, const char *name, const char *const **o
   return task_has(args, name) ? args_texts(args, name, out_texts) : 0;
 }
 
+sn_status task_runs_on(const sn_topology *topology) {
+  for (int d = 0; d < topology->n_devices; d++)
+    if (topology->devices[d].kind == SN_DEVICE_NULL)
+      return sn_status_make(SN_CODE_CONFIG,
+                            "%s is a device for plans and computes nothing; use cpu:0, or see "
+                            "sennit devices for what is here",
+                            topology->devices[d].name);
+  return SN_OK;
+}
+
 sn_status task_topology(const arg_set *args, sn_topology **out_topology) {
-  const char *list = task_text(args, "--devices");
+  const char *list = task_text(args, "--devices"), *profile = task_text(args, "--profile");
   int threads = task_has(args, "--threads") ? (int)args_int(args, "--threads", 0) : 0;
-  return sn_topology_parse(list != NULL ? list : "cpu:0", threads, out_topology);
+  SN_TRY(sn_topology_parse(list != NULL ? list : "cpu:0", threads, out_topology));
+  bool measures = profile != NULL && profile[strspn(profile, "0123456789")] == '\0';
+  if (strcmp(args->command->name, "plan") == 0 && !measures) return SN_OK;
+  return task_runs_on(*out_topology);
 }
 
 /* Options stand above the file and --set. */
@@ -78,6 +92,10 @@ static sn_status read_config(task *t) {
   options_to_config(t->args, &t->config->train);
   bool in_c = task_has(t->args, "--model");
   SN_TRY(sn_model_config_check(t->config, in_c ? SN_CONFIG_MODEL_IN_C : 0));
+  if (task_has(t->args, "--pipeline") && t->config->train.micro_batches < 2)
+    return sn_status_make(SN_CODE_CONFIG,
+                          "--pipeline has nothing to put in line: a batch is one part; add "
+                          "--micro-batches 4, or more");
   return precision_check(t->config->train.precision);
 }
 
@@ -105,6 +123,7 @@ static sn_status read_recompute(task *t) {
 sn_status task_begin(const arg_set *args, task *out) {
   *out = (task){.args = args};
   SN_TRY(read_config(out));
+  SN_TRY(costs_check(args));
   SN_TRY(task_topology(args, &out->topology));
   SN_TRY(read_pins(out));
   SN_TRY(read_recompute(out));
@@ -240,16 +259,12 @@ static sn_status make_loader(task *t) {
   return task_extents(t, t->data, t->loader, 0, t->split->n_train);
 }
 
-static sn_status task_pipeline(const task *t, sn_pipeline *out) {
+static sn_pipeline pipeline_of(const task *t) {
   static const char *const words[] = {"gpipe", "1f1b", "zb"};
-  if (!task_has(t->args, "--pipeline")) return SN_OK;
-  for (int i = 0; i < 3; i++)
-    if (strcmp(args_text(t->args, "--pipeline"), words[i]) == 0)
-      *out = (sn_pipeline)(SN_PIPELINE_GPIPE + i);
-  if (t->config->train.micro_batches > 1) return SN_OK;
-  return sn_status_make(SN_CODE_CONFIG,
-                        "--pipeline has nothing to put in line: a batch is one part; add "
-                        "--micro-batches 4, or more");
+  const char *given = task_text(t->args, "--pipeline");
+  for (int i = 0; given != NULL && i < 3; i++)
+    if (strcmp(given, words[i]) == 0) return (sn_pipeline)(SN_PIPELINE_GPIPE + i);
+  return SN_PIPELINE_NONE;
 }
 
 /* A model written in C may have chosen for itself; an option stands above it. */
@@ -267,14 +282,12 @@ sn_status task_build(task *t) {
   const sn_model_train *train = &t->config->train;
   bool spread =
       task_has(t->args, "--objective") && strcmp(args_text(t->args, "--objective"), "spread") == 0;
-  sn_pipeline pipeline = SN_PIPELINE_NONE;
-  SN_TRY(task_pipeline(t, &pipeline));
   t->options = (sn_trainer_options){
       .struct_size = sizeof t->options,
       .topology = t->topology,
       .optimizer = task_optimizer(train, t->batches),
       .micro_batches = train->micro_batches,
-      .pipeline = pipeline,
+      .pipeline = pipeline_of(t),
       .seed = (uint64_t)train->seed,
       .placement = {.struct_size = sizeof t->options.placement,
                     .objective = spread ? SN_OBJECTIVE_SPREAD : SN_OBJECTIVE_TIME,

@@ -71,6 +71,8 @@ bool task_has(const arg_set *args, const char *name);
 
 /* Devices and thread count as every command takes them. */
 sn_status task_topology(const arg_set *args, sn_topology **out_topology);
+/* CONFIG: one of them is only described (null:0) and would leave every number as it was. */
+sn_status task_runs_on(const sn_topology *topology);
 
 /* The optimizer of a config, for epochs of so many batches. */
 sn_optimizer_options task_optimizer(const sn_model_train *train, int64_t batches);

@@ -386,7 +386,7 @@ START_TEST(out_of_memory) {
   sn_place_options o = {
       .struct_size = sizeof o, .extents = extents, .n_extents = 1, .evals = 1, .seed = 1};
   long failed = 0;
-  for (long at = 1;; at += SN_SANITIZED ? 9973 : 997) {
+  for (long at = 1;; at += SN_SANITIZED ? 2503 : 997) {
     sn_placement *pl = NULL;
     sn_fail_alloc_install(at);
     sn_status status = sn_place(train, topology, &o, &pl);

@@ -179,20 +179,20 @@ typedef struct phase {
   sn_status (*make)(world *w); /* leaves the world as it was when it fails */
   void (*drop)(world *w);
   long least; /* allocations, at least: what fails must be looked at */
-  long apart; /* every so manieth fails; 0: each. A search makes many, and is made anew each time */
+  long apart; /* every so manieth fails: a search makes many, and is made anew each time */
 } phase;
 
 static const phase phases[] = {
-    {"building the graph", make_model, drop_model, 50},
-    {"differentiation", make_gradients, drop_gradients, 50},
-    {"the optimizer", make_train, drop_train, 50},
-    {"the topology", make_topology, drop_topology, 3},
+    {"building the graph", make_model, drop_model, 50, 1},
+    {"differentiation", make_gradients, drop_gradients, 50, 1},
+    {"the optimizer", make_train, drop_train, 50, 1},
+    {"the topology", make_topology, drop_topology, 3, 1},
     {"placement", make_placement, drop_placement, 30, 11},
-    {"copies", make_placed, drop_placed, 30},
-    {"the plan", make_plan, drop_plan, 50},
-    {"a session and its first step", make_running, drop_running, 50},
-    {"a save", make_save, drop_save, 20},
-    {"a load", make_load, drop_load, 10},
+    {"copies", make_placed, drop_placed, 30, 1},
+    {"the plan", make_plan, drop_plan, 50, 1},
+    {"a session and its first step", make_running, drop_running, 50, 1},
+    {"a save", make_save, drop_save, 20, 1},
+    {"a load", make_load, drop_load, 10, 1},
 };
 enum { PHASES = sizeof phases / sizeof *phases };
 
@@ -218,7 +218,7 @@ static void expect_out_of_memory(sn_status status, bool reached, const char *nam
 
 /* The allocations of one phase in turn; ends with the phase made. */
 static void fail_each(const phase *p, world *w) {
-  for (long k = 1;; k += p->apart > 1 ? p->apart : 1) {
+  for (long k = 1;; k += p->apart) {
     long live = sn_fail_alloc_live();
     sn_status status = SN_OK;
     bool reached = fails_at(p->make, w, k, &status);
